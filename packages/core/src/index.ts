@@ -1,0 +1,8 @@
+export type * from './log.ts'
+export * from './stage.ts'
+export type { Clock, Log } from './clock.ts'
+export * from './identity.ts'
+export * from './text.ts'
+export * from './errors.ts'
+export * from './topics.ts'
+export * from './configuration.ts'
