@@ -1,0 +1,177 @@
+// The parts of kafkajs 2.2.4's internals that the adapter uses, typed. Nothing of this leaves the package.
+import type * as kafkajs from 'kafkajs'
+
+/** What `connection.send` takes: an encoder that gives a kafkajs Encoder, and a decoder of the payload. */
+export interface ProtocolRequest<Response> {
+  readonly request: {
+    readonly apiKey: number
+    readonly apiVersion: number
+    readonly apiName: string
+    readonly encode: () => Promise<{ readonly buf: Buffer; readonly buffer: Buffer; size(): number }>
+  }
+  readonly response: {
+    readonly decode: (payload: Buffer) => Promise<Response>
+    readonly parse: (decoded: Response) => Promise<Response>
+  }
+  readonly logResponseError?: boolean
+}
+
+export interface ConnectionPool {
+  readonly host: string
+  readonly port: number
+  readonly rack: string | null
+  send<Response>(request: ProtocolRequest<Response>): Promise<Response>
+  destroy(): Promise<void>
+}
+
+export interface FetchedPartition {
+  readonly partition: number
+  readonly errorCode: number
+  readonly highWatermark: string
+  readonly lastStableOffset: string
+  /** The log start offset, under kafkajs' name for it. */
+  readonly lastStartOffset: string
+  readonly abortedTransactions: readonly { readonly producerId: string; readonly firstOffset: string }[]
+  readonly messages: readonly FetchedMessage[]
+}
+
+export interface FetchedMessage {
+  readonly offset: string
+  readonly timestamp: string
+  readonly key: Buffer | null
+  readonly value: Buffer | null
+  readonly headers: readonly (readonly [string, Buffer])[]
+  readonly isControlRecord: boolean
+}
+
+export interface GroupMember {
+  readonly memberId: string
+  readonly memberMetadata: Buffer
+}
+
+/** One node of the cluster. */
+export interface Broker {
+  readonly nodeId: number
+  readonly connectionPool: ConnectionPool
+  readonly versions: Readonly<Record<number, { readonly minVersion: number; readonly maxVersion: number }>>
+  isConnected(): boolean
+  connect(): Promise<void>
+  disconnect(): Promise<void>
+  fetch(request: {
+    readonly isolationLevel: 0 | 1
+    readonly maxWaitTime: number
+    readonly minBytes: number
+    readonly maxBytes: number
+    readonly topics: readonly {
+      readonly topic: string
+      readonly partitions: readonly {
+        readonly partition: number
+        readonly fetchOffset: string
+        readonly maxBytes: number
+      }[]
+    }[]
+  }): Promise<{
+    readonly responses: readonly { readonly topicName: string; readonly partitions: readonly FetchedPartition[] }[]
+  }>
+  listOffsets(request: {
+    readonly isolationLevel: 0 | 1
+    readonly topics: readonly {
+      readonly topic: string
+      readonly partitions: readonly { readonly partition: number; readonly timestamp: number }[]
+    }[]
+  }): Promise<{
+    readonly responses: readonly {
+      readonly topic: string
+      readonly partitions: readonly { readonly partition: number; readonly offset: string }[]
+    }[]
+  }>
+  joinGroup(request: {
+    readonly groupId: string
+    readonly sessionTimeout: number
+    readonly rebalanceTimeout: number
+    readonly memberId: string
+    readonly groupProtocols: readonly { readonly name: string; readonly metadata: Buffer }[]
+  }): Promise<{
+    readonly generationId: number
+    readonly leaderId: string
+    readonly memberId: string
+    readonly groupProtocol: string
+    readonly members: readonly GroupMember[]
+  }>
+  syncGroup(request: {
+    readonly groupId: string
+    readonly generationId: number
+    readonly memberId: string
+    readonly groupAssignment: readonly { readonly memberId: string; readonly memberAssignment: Buffer }[]
+  }): Promise<{ readonly memberAssignment: Buffer }>
+  heartbeat(request: {
+    readonly groupId: string
+    readonly groupGenerationId: number
+    readonly memberId: string
+  }): Promise<unknown>
+  leaveGroup(request: { readonly groupId: string; readonly memberId: string }): Promise<unknown>
+}
+
+/** Connections, metadata and coordinators of one client. */
+export interface Cluster {
+  readonly brokerPool: {
+    readonly versions: Broker['versions']
+    readonly seedBroker: Broker | undefined
+    createBroker(options: {
+      readonly connectionPool: ConnectionPool
+      readonly logger: kafkajs.Logger
+      readonly versions: Broker['versions']
+      readonly nodeId: number
+    }): Broker
+    findConnectedBroker(): Promise<Broker>
+  }
+  readonly connectionPoolBuilder: {
+    build(destination: {
+      readonly host: string
+      readonly port: number
+      readonly rack: string | null
+    }): Promise<ConnectionPool>
+  }
+  isConnected(): boolean
+  connect(): Promise<void>
+  disconnect(): Promise<void>
+  refreshMetadata(): Promise<void>
+  addTargetTopic(topic: string): Promise<void>
+  findTopicPartitionMetadata(topic: string): readonly { readonly partitionId: number; readonly leader: number }[]
+  findBroker(node: { readonly nodeId: number }): Promise<Broker>
+  findGroupCoordinator(group: { readonly groupId: string }): Promise<Broker>
+  removeBroker(address: { readonly host: string; readonly port: number }): void
+}
+
+export interface ClusterOptions {
+  readonly logger: kafkajs.Logger
+  readonly socketFactory: kafkajs.ISocketFactory
+  readonly brokers: readonly string[]
+  readonly clientId: string
+  readonly connectionTimeout: number
+  readonly authenticationTimeout: number
+  readonly requestTimeout: number
+  readonly enforceRequestTimeout: boolean
+  readonly metadataMaxAge: number
+  readonly retry: kafkajs.RetryOptions
+  readonly allowAutoTopicCreation: boolean
+  readonly maxInFlightRequests: number | null
+  readonly ssl?: kafkajs.KafkaConfig['ssl'] | undefined
+  readonly sasl?: kafkajs.KafkaConfig['sasl'] | undefined
+}
+
+/** What one fetch returned for one partition, with control and aborted records taken out of `messages`. */
+export interface Batch {
+  readonly messages: readonly FetchedMessage[]
+  readonly rawMessages: readonly FetchedMessage[]
+  isEmptyIncludingFiltered(): boolean
+  lastOffset(): string
+}
+
+export interface KafkajsClient {
+  readonly kafkajs: typeof kafkajs
+  readonly Cluster: new (options: ClusterOptions) => Cluster
+  readonly Batch: new (topic: string, fetchedOffset: string, partition: FetchedPartition) => Batch
+  readonly createLogger: (options: { level: number; logCreator: kafkajs.logCreator }) => kafkajs.Logger
+  readonly createErrorFromCode: (code: number) => Error & { readonly type: string; readonly code: number }
+}
