@@ -53,7 +53,6 @@ export interface GroupMember {
 export interface Broker {
   readonly nodeId: number
   readonly connectionPool: ConnectionPool
-  readonly versions: Readonly<Record<number, { readonly minVersion: number; readonly maxVersion: number }>>
   isConnected(): boolean
   connect(): Promise<void>
   disconnect(): Promise<void>
@@ -85,6 +84,9 @@ export interface Broker {
       readonly partitions: readonly { readonly partition: number; readonly offset: string }[]
     }[]
   }>
+  findGroupCoordinator(request: { readonly groupId: string; readonly coordinatorType: number }): Promise<{
+    readonly coordinator: { readonly nodeId: number; readonly host: string; readonly port: number }
+  }>
   joinGroup(request: {
     readonly groupId: string
     readonly sessionTimeout: number
@@ -112,18 +114,15 @@ export interface Broker {
   leaveGroup(request: { readonly groupId: string; readonly memberId: string }): Promise<unknown>
 }
 
-/** Connections, metadata and coordinators of one client. */
+/** What one client knows of its cluster; used for the connections it can build. */
 export interface Cluster {
   readonly brokerPool: {
-    readonly versions: Broker['versions']
-    readonly seedBroker: Broker | undefined
-    createBroker(options: {
+    /** Without versions: the connection asks the node for them. */
+    readonly createBroker: (options: {
       readonly connectionPool: ConnectionPool
       readonly logger: kafkajs.Logger
-      readonly versions: Broker['versions']
       readonly nodeId: number
-    }): Broker
-    findConnectedBroker(): Promise<Broker>
+    }) => Broker
   }
   readonly connectionPoolBuilder: {
     build(destination: {
@@ -132,15 +131,6 @@ export interface Cluster {
       readonly rack: string | null
     }): Promise<ConnectionPool>
   }
-  isConnected(): boolean
-  connect(): Promise<void>
-  disconnect(): Promise<void>
-  refreshMetadata(): Promise<void>
-  addTargetTopic(topic: string): Promise<void>
-  findTopicPartitionMetadata(topic: string): readonly { readonly partitionId: number; readonly leader: number }[]
-  findBroker(node: { readonly nodeId: number }): Promise<Broker>
-  findGroupCoordinator(group: { readonly groupId: string }): Promise<Broker>
-  removeBroker(address: { readonly host: string; readonly port: number }): void
 }
 
 export interface ClusterOptions {

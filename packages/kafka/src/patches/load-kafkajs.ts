@@ -9,6 +9,7 @@ import { WeirError } from '@weir/core'
 import { filterAbortedMessages } from './abort-filter.ts'
 import { addErrorCodes, type ProtocolErrorCode } from './error-codes.ts'
 import { createDecodeMessages } from './fetched-messages.ts'
+import { groupMessagesPerPartition } from './group-messages.ts'
 import type { KafkajsClient } from './kafkajs-client.ts'
 import { withLastOffset, type RecordBatchDecoder } from './record-batch-decoder.ts'
 import { decodeRecord } from './record-decoder.ts'
@@ -74,6 +75,11 @@ const patches = {
       Object.assign(queue.prototype, { scheduleCheckPendingRequests })
       return original
     },
+  },
+  'linear-grouping': {
+    file: 'src/producer/groupMessagesPerPartition.js',
+    sha256: 'ea72357721fbf67770b5e06b9bf4260faa1e60f3affb556bff2cc7892c1881fb',
+    replace: () => groupMessagesPerPartition,
   },
 } as const satisfies Record<string, Patch>
 
