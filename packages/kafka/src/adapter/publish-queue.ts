@@ -63,7 +63,8 @@ export class PublishQueue {
     const request: EntrySlice[] = []
     let requestBytes = 0
     // A copy: a partition put behind the others must not come up again in this request.
-    for (const [key, entries] of [...this.#waiting]) {
+    const waiting = [...this.#waiting]
+    for (const [key, entries] of waiting) {
       const slice = this.#slice(key, entries, maxRequestBytes - requestBytes)
       if (!slice) break
       request.push(slice)
