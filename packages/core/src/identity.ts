@@ -31,11 +31,21 @@ export function eventKey(tenant: string, source: string, eventId: string): Event
   return sha256(lengthPrefixed([tenant, source, eventId])) as EventKey
 }
 
-/** `/`, `%` and control characters are percent-escaped in each part, so that the text is unambiguous; cut to 512 bytes with the hash's head as suffix. */
+/** Readable form of an event key; for people and as ordering key, never for comparing keys. */
 export function eventKeyText(tenant: string, source: string, eventId: string): string {
-  const text = [tenant, source, eventId].map(escapePart).join('/')
+  return keyText([tenant, source, eventId])
+}
+
+/** Ordering key of an event with an object: events of one object of one tenant keep their order. Without an object it is the event key text. */
+export function orderingKeyText(tenant: string, object: string): string {
+  return keyText([tenant, object])
+}
+
+/** `/`, `%` and control characters are percent-escaped in each part, so that the text is unambiguous; cut to 512 bytes with the hash's head as suffix. */
+export function keyText(parts: readonly string[]): string {
+  const text = parts.map(escapePart).join('/')
   if (Buffer.byteLength(text) <= maxKeyTextBytes) return text
-  const suffix = `~${eventKey(tenant, source, eventId).toString('hex').slice(0, 16)}`
+  const suffix = `~${sha256(lengthPrefixed(parts)).toString('hex').slice(0, 16)}`
   return cutUtf8(text, maxKeyTextBytes - suffix.length) + suffix
 }
 
