@@ -1,0 +1,25 @@
+export {
+  commonSettings,
+  describeSettings,
+  flagSetting,
+  integerSetting,
+  listSetting,
+  readSettings,
+  secret,
+  settingsForLog,
+} from './settings.ts'
+export type { SettingDescription } from './settings.ts'
+export { loadConfiguration } from './configuration/load-configuration.ts'
+export { createLog } from './log.ts'
+export type { LogLevel, LogOptions } from './log.ts'
+export { createMetrics } from './metrics.ts'
+export type { CounterMetric, GaugeMetric, HistogramMetric, LabelValues, Metrics } from './metrics.ts'
+export { startAdminServer } from './admin-server.ts'
+export type { AdminServer, AdminServerOptions, Health } from './admin-server.ts'
+export { createLifecycle } from './lifecycle.ts'
+export type { HostProcess, Lifecycle, LifecycleOptions } from './lifecycle.ts'
+export { newUuidV7, systemClock } from './clock.ts'
+export { childTraceparent, parseTraceparent } from './trace-context.ts'
+export type { Traceparent } from './trace-context.ts'
+export { runService, startErrorText } from './run-service.ts'
+export type { ServiceContext } from './run-service.ts'
