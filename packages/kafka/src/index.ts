@@ -4,3 +4,7 @@ export { ensureTopics, type EnsureTopicsOptions } from './adapter/ensure-topics.
 export { topicSpecs, type TopicSpec, type TopicSpecOptions } from './topic-specs.ts'
 export { createCodec, type Codec, type CodecOptions, type Decoded, type DecodeFault } from './codec/codec.ts'
 export { pushSchemas, type PushedSchema } from './codec/push-schemas.ts'
+export { createManualScheduler, type ManualScheduler, type Scheduler } from './simulator/scheduler.ts'
+export { createSimulatedBroker, type SimulatedBroker } from './simulator/simulated-broker.ts'
+export { SimulatedCluster, type SimulatedTopic } from './simulator/simulated-cluster.ts'
+export type { FaultPoint, Hold, Strike } from './simulator/faults.ts'
