@@ -13,8 +13,8 @@ export interface ConnectionOptions {
   readonly lockTimeoutMs?: number
 }
 
-export const defaultStatementTimeoutMs = 30_000
-export const defaultLockTimeoutMs = 5_000
+const defaultStatementTimeoutMs = 30_000
+const defaultLockTimeoutMs = 5_000
 const idleInTransactionTimeoutMs = 5_000
 const connectTimeoutMs = 5_000
 /** The client waits this much longer than the server before it gives up a connection that stays silent. */

@@ -27,7 +27,7 @@ interface ServerError extends Error {
   readonly constraint?: string
 }
 
-/** Whether the server itself sent this error, so that the connection is still in step. */
+/** Whether the server itself sent this error. */
 export function isServerError(error: unknown): error is ServerError {
   return (
     error instanceof Error &&
@@ -37,6 +37,13 @@ export function isServerError(error: unknown): error is ServerError {
     typeof error.code === 'string' &&
     /^[0-9A-Z]{5}$/.test(error.code)
   )
+}
+
+/** Whether the connection can still be used: not after silence or a broken line, nor when the server itself ends the session. */
+export function endsConnection(error: unknown): boolean {
+  if (!isServerError(error)) return true
+  // The severity is in the server's language, so the codes are looked at as well.
+  return ['FATAL', 'PANIC'].includes(error.severity) || /^(57P|08|25P0[34])/.test(error.code)
 }
 
 /**

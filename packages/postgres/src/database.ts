@@ -2,7 +2,7 @@ import type { WeirError } from '@weir/core'
 import pg from 'pg'
 import { connectionConfig, type ConnectionOptions } from './connection-options.ts'
 import { runCopy, type CopyColumn, type CopyValue } from './copy-in.ts'
-import { isServerError, toDatabaseError } from './database-error.ts'
+import { endsConnection, toDatabaseError } from './database-error.ts'
 
 /** A bound parameter. Arrays become Postgres arrays, `Buffer` bytea; JSON is passed as text. */
 export type SqlValue = string | number | bigint | boolean | Buffer | Date | null | readonly SqlValue[]
@@ -86,7 +86,7 @@ async function withClient<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Pro
   }
 }
 
-/** Connections whose last statement ended without an answer from the server. */
+/** Connections that are over: no answer, or the server's last. */
 const outOfStep = new WeakSet<pg.PoolClient>()
 
 async function run<Row extends object>(
@@ -109,7 +109,7 @@ async function run<Row extends object>(
 
 function failed(client: pg.PoolClient, error: unknown, doing: string): WeirError {
   const converted = toDatabaseError(error, doing)
-  if (!isServerError(error)) outOfStep.add(client)
+  if (endsConnection(error)) outOfStep.add(client)
   return converted
 }
 

@@ -53,7 +53,7 @@ export async function ensureLogins(options: LoginOptions): Promise<Record<Servic
 }
 
 /** `<database>_<service>`; a database name too long for that is cut, with its hash in the name. */
-export function loginName(database: string, role: ServiceRole): string {
+function loginName(database: string, role: ServiceRole): string {
   const name = `${database}_${role}`
   if (Buffer.byteLength(name) <= 63) return name
   const hash = createHash('sha256').update(database).digest('hex').slice(0, 8)
@@ -107,7 +107,7 @@ function checkPassword(role: ServiceRole, password: string): void {
 }
 
 /** What Postgres stores for a password under SCRAM-SHA-256 (RFC 5803), so that the password itself is never sent or logged. */
-export function scramVerifier(password: string, salt: Buffer, iterations = 4096): string {
+function scramVerifier(password: string, salt: Buffer, iterations = 4096): string {
   const salted = pbkdf2Sync(password, salt, iterations, 32, 'sha256')
   const sign = (text: string): Buffer => createHmac('sha256', salted).update(text).digest()
   const storedKey = createHash('sha256').update(sign('Client Key')).digest('base64')

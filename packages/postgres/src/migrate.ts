@@ -15,7 +15,7 @@ export interface MigrateOptions {
 }
 
 /** One lock for all of Weir's changes to a database; the number is the text "weir" as int4. */
-export const migrationLock = 0x77656972
+const migrationLock = 0x77656972
 /** How long to wait for another process that migrates the same database. */
 const turnTimeoutMs = 110_000
 /** Longest wait for one lock of a table: a migration that waits longer would hold up every reader behind it. */

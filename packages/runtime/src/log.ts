@@ -1,6 +1,6 @@
 import type { Log } from '@weir/core'
-import { type DestinationStream, pino } from 'pino'
-import { redact, redactFields } from './redaction.ts'
+import { type DestinationStream, type Logger, pino } from 'pino'
+import { redactFields } from './redaction.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
@@ -17,19 +17,33 @@ export interface LogOptions {
  * signatures, secrets, bodies and all bytes are replaced wherever they occur.
  */
 export function createLog(options: LogOptions): Log {
-  return pino(
+  const root = pino(
     {
       level: options.level,
       base: { service: options.service },
       timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: {
-        level: label => ({ level: label }),
-        bindings: redactFields,
-        log: redactFields,
-      },
-      // `err` has been spelled out by then.
-      serializers: { err: (value: unknown) => (value instanceof Error ? redact(value) : value) },
+      formatters: { level: label => ({ level: label }) },
+      // Errors are spelled out, and redacted, before pino sees them.
+      serializers: { err: (value: unknown) => value },
     },
     options.destination ?? pino.destination({ fd: 1, sync: true }),
   )
+  return redactingLog(root)
+}
+
+/** Redacts in one place all that enters a line, the fields of child logs included, which pino's own formatters pass by. */
+function redactingLog(logger: Logger): Log {
+  return {
+    debug: (fields, message) => {
+      if (logger.isLevelEnabled('debug')) logger.debug(redactFields(fields), message)
+    },
+    info: (fields, message) => {
+      if (logger.isLevelEnabled('info')) logger.info(redactFields(fields), message)
+    },
+    warn: (fields, message) => {
+      if (logger.isLevelEnabled('warn')) logger.warn(redactFields(fields), message)
+    },
+    error: (fields, message) => logger.error(redactFields(fields), message),
+    child: fields => redactingLog(logger.child(redactFields(fields))),
+  }
 }

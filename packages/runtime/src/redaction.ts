@@ -4,17 +4,13 @@ const hidden = '[redacted]'
 
 /** Field names whose values are never logged, at any depth, compared without case, dash and underscore. */
 const sensitiveName =
-  /^(.*authorization|.*cookie|.*signatures?|.*secrets?|.*passwords?|.*token|.*apikey|bearer|credentials?|keysha256|(raw)?body|payload|databaseurl|redisurl|adminurl)$/
+  /authorization|cookie|signature|secret|password|token$|apikey|^bearer$|credential|keysha256|^(raw)?body$|^payload$|^(database|redis|admin)url$/
 const maxDepth = 8
 const maxItems = 100
 
-/** A copy that is safe to log: sensitive fields and bytes replaced, errors spelled out, passwords in URLs hidden. */
-export function redact(value: unknown): unknown {
-  return redactAt(value, 0, new Set())
-}
-
-/** The same for the fields of one log line. */
+/** Fields of a log line, safe to write: sensitive ones and bytes replaced, errors spelled out, passwords in URLs hidden. */
 export function redactFields(fields: object): Record<string, unknown> {
+  if (fields instanceof Error) return { err: redactError(fields, 0, new Set([fields])) }
   const safe: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(fields)) safe[name] = redactField(name, value, 0, new Set([fields]))
   return safe
@@ -26,9 +22,16 @@ export function hideUrlPasswords(text: string): string {
 }
 
 function redactField(name: string, value: unknown, depth: number, above: ReadonlySet<object>): unknown {
-  const isSensitive = sensitiveName.test(name.replaceAll(/[-_]/g, '').toLowerCase())
-  if (isSensitive && value !== null && value !== undefined && typeof value !== 'boolean') return hidden
-  return redactAt(value, depth + 1, above)
+  return isSensitive(name) && !saysOnlyWhether(value) ? hidden : redactAt(value, depth + 1, above)
+}
+
+function isSensitive(name: string): boolean {
+  return sensitiveName.test(name.replaceAll(/[-_]/g, '').toLowerCase())
+}
+
+/** Whether a secret is there may be said; settingsForLog does it in words. */
+function saysOnlyWhether(value: unknown): boolean {
+  return value === null || value === undefined || typeof value === 'boolean' || value === 'set' || value === 'not set'
 }
 
 function redactAt(value: unknown, depth: number, above: ReadonlySet<object>): unknown {
@@ -55,7 +58,11 @@ function redactObject(value: object, depth: number, above: ReadonlySet<object>):
 }
 
 function redactItems(items: readonly unknown[], depth: number, above: ReadonlySet<object>): unknown[] {
-  const safe = items.slice(0, maxItems).map(item => redactAt(item, depth + 1, above))
+  const safe = items.slice(0, maxItems).map(item => {
+    // Headers often come as pairs of name and value.
+    const isSensitivePair = Array.isArray(item) && typeof item[0] === 'string' && isSensitive(item[0])
+    return isSensitivePair ? [item[0], hidden] : redactAt(item, depth + 1, above)
+  })
   if (items.length > maxItems) safe.push(`[${items.length - maxItems} more]`)
   return safe
 }
