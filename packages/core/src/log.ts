@@ -151,9 +151,17 @@ export interface Broker {
   openReader(): Promise<LogReader>
   openPublisher(options?: PublisherOptions): Promise<Publisher>
   /** Fences the last owner of the transactional id, waits out its transaction, then resolves. */
-  openWriter(options: { readonly transactionalId: string; readonly group: string }): Promise<PartitionWriter>
+  openWriter(options: WriterOptions): Promise<PartitionWriter>
   join(request: JoinRequest): Promise<Membership>
   close(): Promise<void>
+}
+
+export interface WriterOptions {
+  readonly transactionalId: string
+  /** Consumer group whose offsets the transactions move. */
+  readonly group: string
+  /** Called in each transaction between its last request and the commit: kill tests end the process there. */
+  readonly beforeCommit?: () => void
 }
 
 export interface PublisherOptions {

@@ -10,7 +10,7 @@ export interface LogPosition {
   readonly topic: string
   readonly logId: string
   readonly emittedBelow: number
-  /** Log-append time of the last record claimed, so that own outputs can be searched from there. */
+  /** Outputs for inputs at or above `emittedBelow` were appended at or after this log-append time: own outputs are searched from there. */
   readonly claimedAtMs: number
 }
 

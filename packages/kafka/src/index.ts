@@ -8,3 +8,6 @@ export { createManualScheduler, type ManualScheduler, type Scheduler } from './s
 export { createSimulatedBroker, type SimulatedBroker } from './simulator/simulated-broker.ts'
 export { SimulatedCluster, type SimulatedTopic } from './simulator/simulated-cluster.ts'
 export type { FaultPoint, Hold, Strike } from './simulator/faults.ts'
+export { runStage, type RunningStage } from './runner/run-stage.ts'
+export type { StageAlarm, StageObserver, StageOptions } from './runner/stage-options.ts'
+export { inputHeaderValue, inputOf } from './runner/own-outputs.ts'

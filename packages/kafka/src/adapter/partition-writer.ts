@@ -1,5 +1,5 @@
 // The transactional writer of one (stage, partition number): rules R1, R2, R3 and R5.
-import type { OutRecord, PartitionWriter, Position, TransactionResult } from '@weir/core'
+import type { OutRecord, PartitionWriter, Position, TransactionResult, WriterOptions } from '@weir/core'
 import type { Producer, Transaction } from 'kafkajs'
 import { AckCheck } from './ack-check.ts'
 import { transactionTimeoutMs } from './broker-options.ts'
@@ -17,11 +17,6 @@ export interface WriterContext extends ClientContext {
   readonly rules: AdapterRules
   /** What is open and must be closed with the broker. */
   readonly opened: Set<() => Promise<void>>
-}
-
-export interface WriterOptions {
-  readonly transactionalId: string
-  readonly group: string
 }
 
 interface TransactionBatch {
@@ -120,6 +115,7 @@ export class KafkajsPartitionWriter implements PartitionWriter {
       for (const request of planSends(batch.records, limitOf)) await this.#send(transaction, request)
       await this.#sendOffsets(transaction, batch.positions)
       if (this.#state !== 'running') throw new Error('the writer was closed before its transaction was committed')
+      this.#options.beforeCommit?.()
       await transaction.commit()
       return { kind: 'committed' }
     } catch (error) {
