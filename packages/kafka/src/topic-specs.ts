@@ -63,7 +63,8 @@ const flow: Readonly<Record<FlowTopic, { readonly bytes: number; readonly settin
     settings: { ...compacted('compact,delete'), 'retention.ms': days(35), 'min.compaction.lag.ms': days(1) },
   },
   events: { bytes: maxBytes.event, settings: deleted(30) },
-  decisions: { bytes: maxBytes.small, settings: deleted(30) },
+  // A deferral's decision carries the bytes that wait.
+  decisions: { bytes: maxBytes.agent, settings: deleted(30) },
   // A Release carries the event's bytes.
   released: { bytes: maxBytes.agent, settings: deleted(30) },
   outcomes: { bytes: maxBytes.small, settings: deleted(30) },

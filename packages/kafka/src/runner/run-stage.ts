@@ -105,7 +105,7 @@ class Stage implements RunningStage {
   }
 
   async #end(): Promise<void> {
-    for (const number of [...this.#owners.keys()]) this.#giveUp(number)
+    for (const number of this.#owners.keys()) this.#giveUp(number)
     await Promise.all(this.#ending.values())
     const membership = await this.#membership
     await membership?.leave()
