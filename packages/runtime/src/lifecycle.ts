@@ -3,7 +3,7 @@ import { type Log, WeirError } from '@weir/core'
 export interface Lifecycle {
   /** What to close on stop, in reverse order of these calls. `timeoutMs`: bound for this one; default: what is left of the whole. */
   onStop(name: string, close: () => Promise<void>, timeoutMs?: number): void
-  /** Stops once, however often it is called, also during start: what is opened later is closed too. */
+  /** Stops once, however often it is called, also during start: what is opened later is closed too. The highest exit code counts. */
   stop(reason: string, exitCode?: number): Promise<void>
   readonly stopping: boolean
   /** Aborted when a stop begins, so that a start in progress can give up. */
@@ -76,7 +76,10 @@ class ProcessLifecycle implements Lifecycle {
 
   stop(reason: string, exitCode = 0): Promise<void> {
     this.#exitCode = Math.max(this.#exitCode, exitCode)
-    if (this.#stopped) return this.#stopped
+    if (this.#stopped) {
+      this.#host.setExitCode(this.#exitCode)
+      return this.#stopped
+    }
     this.#log.info({ reason, timeoutMs: this.#timeoutMs }, 'stopping')
     this.#stopped = this.#stopOnce()
     this.#abort.abort(new WeirError('temporarily_unavailable', `stopping: ${reason}`))

@@ -48,6 +48,8 @@ function createContext(name: string): ServiceContext {
 /** Never rejects. */
 async function start(context: ServiceContext, main: (context: ServiceContext) => Promise<void>): Promise<void> {
   const { name, log, lifecycle } = context
+  // A start that waits for nothing would otherwise end the process silently, with code 0.
+  const alive = setInterval(() => {}, 60_000)
   // A macrotask first, so that the closer of the start itself is registered before anything main opens.
   await new Promise<void>(resolve => {
     setImmediate(resolve)
@@ -62,6 +64,8 @@ async function start(context: ServiceContext, main: (context: ServiceContext) =>
     }
     printStartError(name, error)
     void lifecycle.stop('start failed', 1)
+  } finally {
+    clearInterval(alive)
   }
 }
 
