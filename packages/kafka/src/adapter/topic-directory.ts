@@ -15,7 +15,6 @@ export interface TopicFacts {
   readonly replicas: number
   /** Largest record batch, bytes. */
   readonly maxBatchBytes: number
-  readonly mayWrite: boolean
 }
 
 /** A fact or why there is none. */
@@ -33,6 +32,7 @@ export class TopicDirectory {
   readonly #nodes: NodePool
   readonly #admin: () => Promise<Admin>
   readonly #known = new Map<string, { readonly answer: TopicFacts; readonly atMs: number }>()
+  readonly #asking = new Map<string, Promise<TopicAnswer | undefined>>()
 
   constructor(nodes: NodePool, admin: () => Promise<Admin>) {
     this.#nodes = nodes
@@ -42,15 +42,13 @@ export class TopicDirectory {
   /** Facts for each topic, at most a minute old; what is missing is asked for again each time. */
   async facts(topics: Iterable<string>): Promise<Map<string, TopicAnswer>> {
     const oldestMs = performance.now() - factsAgeMs
-    const answers = new Map<string, TopicAnswer>()
-    const asked: string[] = []
-    for (const topic of new Set(topics)) {
-      const known = this.#known.get(topic)
-      if (known && known.atMs >= oldestMs) answers.set(topic, known.answer)
-      else asked.push(topic)
-    }
-    if (asked.length > 0) for (const answer of await this.#ask(asked)) answers.set(answer.topic, answer)
-    return answers
+    const wanted = [...new Set(topics)]
+    const isAtHand = (topic: string) => (this.#known.get(topic)?.atMs ?? -Infinity) >= oldestMs || this.#asking.has(topic)
+    this.#ask(wanted.filter(topic => !isAtHand(topic)))
+    const answers = wanted.map(async topic => (await this.#asking.get(topic)) ?? this.#known.get(topic)?.answer)
+    const found = new Map<string, TopicAnswer>()
+    for (const answer of await Promise.all(answers)) if (answer) found.set(answer.topic, answer)
+    return found
   }
 
   /** Facts already at hand for all of these topics, so that the quick path needs no promise. */
@@ -85,26 +83,30 @@ export class TopicDirectory {
     })
   }
 
-  async #ask(topics: readonly string[]): Promise<TopicAnswer[]> {
+  /** One question for all who want to know. */
+  #ask(topics: readonly string[]): void {
+    if (topics.length === 0) return
+    const answers = this.#answers(topics)
+    for (const topic of topics) {
+      const asking = answers.then(found => found.get(topic))
+      this.#asking.set(topic, asking)
+      const done = () => this.#asking.delete(topic)
+      asking.then(
+        // Later than those who wait: they must not be overtaken by someone who finds the answer at hand.
+        answer =>
+          setImmediate(() => {
+            if (answer && !('missing' in answer)) this.#known.set(topic, { answer, atMs: performance.now() })
+            done()
+          }),
+        done,
+      )
+    }
+  }
+
+  async #answers(topics: readonly string[]): Promise<Map<string, TopicAnswer>> {
     const found = (await this.#metadata(topics)).filter(({ errorCode }) => errorCode === 0)
     const limits = await this.#limits(found.map(({ topic }) => topic))
-    const atMs = performance.now()
-    return topics.map(topic => {
-      const metadata = found.find(entry => entry.topic === topic)
-      if (!metadata) return { topic, missing: 'topic_missing' }
-      const mayWrite = metadata.mayWrite ?? true
-      if (!mayWrite) return { topic, missing: 'topic_denied' }
-      const answer: TopicFacts = {
-        topic,
-        logId: metadata.logId,
-        partitions: metadata.partitions.length,
-        replicas: metadata.partitions[0]?.replicas ?? 0,
-        maxBatchBytes: limits.get(topic) ?? defaultMaxBatchBytes,
-        mayWrite,
-      }
-      this.#known.set(topic, { answer, atMs })
-      return answer
-    })
+    return new Map(topics.map(topic => [topic, answerOf(topic, found, limits)]))
   }
 
   async #metadata(topics: readonly string[]): Promise<readonly TopicMetadata[]> {
@@ -150,5 +152,18 @@ export class TopicDirectory {
       if (/AUTHORIZATION/.test(String((error as { type?: unknown }).type))) return new Map()
       throw brokerError(`tell the settings of ${topics.join(', ')} (${textOf(error)})`, error, { topics })
     }
+  }
+}
+
+function answerOf(topic: string, found: readonly TopicMetadata[], limits: ReadonlyMap<string, number>): TopicAnswer {
+  const metadata = found.find(entry => entry.topic === topic)
+  if (!metadata) return { topic, missing: 'topic_missing' }
+  if (metadata.mayWrite === false) return { topic, missing: 'topic_denied' }
+  return {
+    topic,
+    logId: metadata.logId,
+    partitions: metadata.partitions.length,
+    replicas: metadata.partitions[0]?.replicas ?? 0,
+    maxBatchBytes: limits.get(topic) ?? defaultMaxBatchBytes,
   }
 }
