@@ -15,6 +15,8 @@ import {
 const schema = z.object({
   ...commonSettings,
   EXTRA_TOKEN: secret(z.string().min(8)).optional().describe('A token.'),
+  // The mark survives what is chained behind it.
+  LATE_SECRET: secret(z.string()).describe('A secret described late.').optional(),
   FAST: flagSetting().default(false).describe('Whether to hurry.'),
 })
 
@@ -94,6 +96,7 @@ describe('describeSettings', () => {
     expect(of('DATABASE_URL')).toMatchObject({ required: true, secret: true, defaultText: null })
     expect(of('EXTRA_TOKEN')).toMatchObject({ required: false, secret: true, description: 'A token.' })
     expect(of('WEIR_TOPIC_PARTITIONS')).toMatchObject({ required: false, secret: false, defaultText: '6' })
+    expect(of('LATE_SECRET')).toMatchObject({ secret: true })
     expect(described.every(setting => setting.description !== '')).toBe(true)
   })
 })

@@ -174,7 +174,7 @@ function layersOf(field: z.ZodType): readonly z.ZodType[] {
 }
 
 function isSecret(field: z.ZodType): boolean {
-  return layersOf(field).some(layer => secretSchemas.has(layer))
+  return layersOf(field).some(layer => secretSchemas.get(layer) !== undefined)
 }
 
 function descriptionOf(field: z.ZodType): string | null {

@@ -5,14 +5,18 @@ import { z } from 'zod'
 const name = z
   .string()
   .regex(/^[a-z0-9-]{1,64}$/, 'a name has 1 to 64 lower-case letters, digits and dashes')
-  .describe('1 to 64 lower-case letters, digits and dashes.')
+  .meta({ title: 'name' })
 
 const pointer = z
   .string()
   .max(512)
   .regex(/^(\/([^~/]|~[01])*)+$/, 'a path starts with a slash, for example /data/object/id (JSON Pointer, RFC 6901)')
+  .meta({ title: 'path' })
 
-const header = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'not a header name')
+const header = z
+  .string()
+  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'not a header name')
+  .meta({ title: 'header name' })
 
 const secondsPerUnit = { s: 1, m: 60, h: 3_600, d: 86_400 } as const
 
@@ -22,9 +26,11 @@ const duration = z
   .regex(/^\d{1,9}[smhd]$/, 'a time is a whole number with s, m, h or d, for example 30d')
   .transform(text => Number(text.slice(0, -1)) * secondsPerUnit[text.slice(-1) as keyof typeof secondsPerUnit])
   .refine(seconds => seconds > 0, 'must be more than zero')
+  .meta({ title: 'time' })
 
 const bytesPerUnit = { B: 1, KiB: 1_024, MiB: 1_048_576 } as const
-const largestBody = 8 * bytesPerUnit.MiB
+/** Topic raw takes records of 2 MiB; the rest is room for headers and the fields around the body. */
+const largestBody = 1.5 * bytesPerUnit.MiB
 
 /** `512KiB`, `1MiB` as bytes. */
 const size = z
@@ -34,32 +40,38 @@ const size = z
     const [, digits = '', unit = 'B'] = /^(\d+)(\w+)$/.exec(text) ?? []
     return Number(digits) * bytesPerUnit[unit as keyof typeof bytesPerUnit]
   })
-  .refine(bytes => bytes > 0 && bytes <= largestBody, 'must be from 1B to 8MiB')
+  .refine(bytes => bytes > 0 && bytes <= largestBody, 'must be from 1B to 1536KiB')
+  .meta({ title: 'size' })
 
-const reference = z
-  .strictObject({
-    env: z
-      .string()
-      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not the name of an environment variable')
-      .optional(),
-    file: z.string().min(1).optional(),
-  })
-  .refine(value => (value.env === undefined) !== (value.file === undefined), 'give either env: NAME or file: PATH')
+const place = {
+  env: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not the name of an environment variable')
+    .optional()
+    .describe('Name of the environment variable that holds it.'),
+  file: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Path of the file that holds it, instead of `env`; a line feed at its end is no part of it.'),
+}
+const isOnePlace = (value: { env?: string | undefined; file?: string | undefined }): boolean =>
+  (value.env === undefined) !== (value.file === undefined)
+const onePlace = 'give either env: NAME or file: PATH'
+
+const reference = z.strictObject(place).refine(isOnePlace, onePlace)
 
 const secretReference = z
   .strictObject({
-    env: z
-      .string()
-      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not the name of an environment variable')
-      .optional(),
-    file: z.string().min(1).optional(),
+    ...place,
     id: name.optional().describe('Shown in logs and receipts. Default: the name of the variable or file.'),
     notAfter: z.iso
       .datetime({ offset: true, error: 'not a time like 2027-01-31T00:00:00Z' })
       .optional()
+      .meta({ title: 'date and time' })
       .describe('After this time the secret no longer verifies: for an old secret while a new one is phased in.'),
   })
-  .refine(value => (value.env === undefined) !== (value.file === undefined), 'give either env: NAME or file: PATH')
+  .refine(isOnePlace, onePlace)
 
 const paths = {
   subject: pointer
@@ -106,8 +118,8 @@ export const sourceSchema = z.strictObject({
     .strictObject({
       header: header.describe('Header with the signature.'),
       prefix: z.string().max(32).default('').describe('Text before the signature, for example `sha256=`.'),
-      algorithm: z.enum(['sha256', 'sha512']).default('sha256'),
-      encoding: z.enum(['hex', 'base64']).default('hex'),
+      algorithm: z.enum(['sha256', 'sha512']).default('sha256').describe('Hash of the HMAC.'),
+      encoding: z.enum(['hex', 'base64']).default('hex').describe('How the signature is written.'),
       template: z
         .string()
         .max(256)
@@ -121,9 +133,13 @@ export const sourceSchema = z.strictObject({
     .describe('The signature scheme; required for, and only for, provider hmac.'),
   key: z
     .strictObject({
-      header: header.optional(),
-      body: pointer.optional(),
-      fingerprint: z.array(pointer).max(32).optional(),
+      header: header.optional().describe('Header with the id.'),
+      body: pointer.optional().describe('Path to the id, for requests without the header.'),
+      fingerprint: z
+        .array(pointer)
+        .max(32)
+        .optional()
+        .describe('Paths whose values together make the id, for requests with neither. Name no delivery times.'),
     })
     .refine(
       rule => rule.header !== undefined || rule.body !== undefined || rule.fingerprint !== undefined,
@@ -134,7 +150,10 @@ export const sourceSchema = z.strictObject({
       'Where the event id comes from: a header, else a path in the body, else a fingerprint of some paths. Default: the provider’s own rule; required for hmac.',
     ),
   type: z
-    .strictObject({ header: header.optional(), body: pointer.optional() })
+    .strictObject({
+      header: header.optional().describe('Header with the type.'),
+      body: pointer.optional().describe('Path to the type, for requests without the header.'),
+    })
     .refine(rule => rule.header !== undefined || rule.body !== undefined, 'name a header or a body path')
     .optional()
     .describe('Where the event type comes from. Default: the provider’s own rule.'),
@@ -193,14 +212,16 @@ const budgetCommon = {
 }
 
 export const rateSchema = z.strictObject({
-  kind: z.literal('rate'),
+  kind: z.literal('rate').describe('A limit per time: what is too much is deferred and delivered later, in order.'),
   ...budgetCommon,
   period: duration.describe('The time over which `limit` events may pass; more are deferred.'),
   burst: z.int().min(1).optional().describe('Events that may pass at once; at most `limit`. Default: `limit`.'),
 })
 
 export const ceilingSchema = z.strictObject({
-  kind: z.literal('ceiling'),
+  kind: z
+    .literal('ceiling')
+    .describe('A limit of a count: what is above it is refused, or deferred to the next window.'),
   ...budgetCommon,
   window: z
     .enum(['none', 'minute', 'hour', 'day', 'month'])
@@ -220,15 +241,15 @@ export const analystSchema = z.strictObject({
 
 export const documentSchema = z.strictObject({
   tenants: z.array(name).min(1).describe('All tenants. Everything else names one of them.'),
-  sources: z.record(name, sourceSchema).default({}).describe('Webhook sources by name: POST /v1/webhooks/<name>.'),
+  sources: z.record(name, sourceSchema).default({}).describe('Webhook sources by name: `POST /v1/webhooks/{name}`.'),
   clients: z
     .record(name, clientSchema)
     .default({})
-    .describe('API clients by name: POST /v1/events. The name is the source of their events.'),
+    .describe('API clients by name: `POST /v1/events`. The name is the source of their events.'),
   agents: z
     .record(name, agentSchema)
     .default({})
-    .describe('Agents by name; each reads its topic <prefix>agent.<name>.'),
+    .describe('Agents by name; each reads its topic `{prefix}agent.{name}`.'),
   routes: z
     .record(name, routeSchema)
     .default({})

@@ -244,8 +244,8 @@ describe('a document', () => {
     ],
     [
       'a body above the bound',
-      d => (d.sources['github'] = { ...d.sources['github'], maxBody: '9MiB' }),
-      /sources\.github\.maxBody: "9MiB": must be from 1B to 8MiB/,
+      d => (d.sources['github'] = { ...d.sources['github'], maxBody: '2MiB' }),
+      /sources\.github\.maxBody: "2MiB": must be from 1B to 1536KiB/,
     ],
     [
       'a secret both by variable and file',
