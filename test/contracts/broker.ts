@@ -6,7 +6,7 @@ import { reading } from './broker/reading.ts'
 import { World, type BrokerHarness } from './broker/world.ts'
 import { writing } from './broker/writing.ts'
 
-export type { BrokerHarness, LosablePoint, Party } from './broker/world.ts'
+export type { BrokerHarness, LosablePoint } from './broker/world.ts'
 
 const cases = [...publishing, ...reading, ...writing, ...membership]
 

@@ -18,7 +18,7 @@ export interface ClientContext {
 const keepAliveMs = 30_000
 
 /** Connects, metadata and coordinators. */
-export const clusterRetry: RetryOptions = {
+const clusterRetry: RetryOptions = {
   initialRetryTime: 50,
   factor: 0.2,
   multiplier: 2,

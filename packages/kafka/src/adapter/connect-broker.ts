@@ -19,6 +19,8 @@ export interface BrokerInternals {
   readonly client?: KafkajsClient
   readonly socketFactory?: ISocketFactory
   readonly rules?: Partial<AdapterRules>
+  /** How long a record is tried before its publish fails, milliseconds. */
+  readonly deliveryTimeoutMs?: number
 }
 
 /** kafkajs behind the broker port. Connects when first used; `close` closes what was opened through it. */
@@ -49,7 +51,11 @@ export function connectKafkajsBroker(options: BrokerOptions, internals: BrokerIn
       return Promise.resolve(track(reader, () => reader.close()))
     },
     openPublisher: (publisherOptions?: PublisherOptions) => {
-      const publisher = new KafkajsPublisher(writing, publisherOptions)
+      const { deliveryTimeoutMs } = internals
+      const publisher = new KafkajsPublisher(writing, {
+        ...publisherOptions,
+        ...(deliveryTimeoutMs && { deliveryTimeoutMs }),
+      })
       return Promise.resolve(track(publisher, () => publisher.close()))
     },
     openWriter: writerOptions => KafkajsPartitionWriter.open(writing, writerOptions),

@@ -9,7 +9,7 @@ export interface NodeAddress {
   readonly rack: string | null
 }
 
-export interface PartitionMetadata {
+interface PartitionMetadata {
   readonly partition: number
   readonly leader: number
   readonly replicas: number

@@ -3,7 +3,7 @@
 import type { ProtocolRequest } from '../patches/kafkajs-client.ts'
 import { FlexibleReader, FlexibleWriter } from './flexible-protocol.ts'
 
-export interface GroupOffset {
+interface GroupOffset {
   readonly topic: string
   readonly partition: number
   /** -1 when the group has none. */

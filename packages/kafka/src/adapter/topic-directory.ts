@@ -43,7 +43,8 @@ export class TopicDirectory {
   async facts(topics: Iterable<string>): Promise<Map<string, TopicAnswer>> {
     const oldestMs = performance.now() - factsAgeMs
     const wanted = [...new Set(topics)]
-    const isAtHand = (topic: string) => (this.#known.get(topic)?.atMs ?? -Infinity) >= oldestMs || this.#asking.has(topic)
+    const isAtHand = (topic: string) =>
+      (this.#known.get(topic)?.atMs ?? -Infinity) >= oldestMs || this.#asking.has(topic)
     this.#ask(wanted.filter(topic => !isAtHand(topic)))
     const answers = wanted.map(async topic => (await this.#asking.get(topic)) ?? this.#known.get(topic)?.answer)
     const found = new Map<string, TopicAnswer>()

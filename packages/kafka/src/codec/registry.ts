@@ -12,14 +12,14 @@ const retry = { retries: 3, factor: 0.2, multiplier: 2, initialRetryTimeInSecs: 
  * Services are replaced one by one and records are kept for good, so old readers meet new records and new readers all old ones:
  * only changes that every version can read in both directions.
  */
-export const compatibility = COMPATIBILITY.FULL_TRANSITIVE
+const compatibility = COMPATIBILITY.FULL_TRANSITIVE
 
 export function subjectOf(name: ContractName): string {
   return `dev.weir.${name}`
 }
 
 /** The text that is registered and looked up: both must be the same bytes. */
-export function schemaText(name: ContractName): string {
+function schemaText(name: ContractName): string {
   return JSON.stringify(contracts[name])
 }
 

@@ -16,7 +16,7 @@ export interface ProtocolRequest<Response> {
   readonly logResponseError?: boolean
 }
 
-export interface ConnectionPool {
+interface ConnectionPool {
   readonly host: string
   readonly port: number
   readonly rack: string | null
@@ -44,7 +44,7 @@ export interface FetchedMessage {
   readonly isControlRecord: boolean
 }
 
-export interface GroupMember {
+interface GroupMember {
   readonly memberId: string
   readonly memberMetadata: Buffer
 }
@@ -133,7 +133,7 @@ export interface Cluster {
   }
 }
 
-export interface ClusterOptions {
+interface ClusterOptions {
   readonly logger: kafkajs.Logger
   readonly socketFactory: kafkajs.ISocketFactory
   readonly brokers: readonly string[]
@@ -151,7 +151,7 @@ export interface ClusterOptions {
 }
 
 /** What one fetch returned for one partition, with control and aborted records taken out of `messages`. */
-export interface Batch {
+interface Batch {
   readonly messages: readonly FetchedMessage[]
   readonly rawMessages: readonly FetchedMessage[]
   isEmptyIncludingFiltered(): boolean

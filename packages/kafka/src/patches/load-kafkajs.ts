@@ -19,7 +19,7 @@ const pinnedVersion = '2.2.4'
 
 type Inside = (file: string) => unknown
 /** Gets the module's exports and a require inside kafkajs; returns what the module exports from now on. */
-export type ModuleReplacement = (original: unknown, inside: Inside) => unknown
+type ModuleReplacement = (original: unknown, inside: Inside) => unknown
 
 interface Patch {
   readonly file: string
@@ -83,7 +83,7 @@ const patches = {
   },
 } as const satisfies Record<string, Patch>
 
-export type PatchName = keyof typeof patches
+type PatchName = keyof typeof patches
 
 export interface LoadOptions {
   /** Folder of the package; another copy of it can carry other patches in the same process. Default: the installed one. */
