@@ -5,7 +5,7 @@ import type pg from 'pg'
 import { CopyEncoder, type CopyColumn, type CopyValue } from './copy-encoder.ts'
 import { identifier, tableIdentifier } from './identifiers.ts'
 
-export type { CopyColumn, CopyType, CopyValue } from './copy-encoder.ts'
+export type { CopyColumn, CopyValue } from './copy-encoder.ts'
 
 /** What pg 8.23 offers on its connection for COPY; its types leave it out. */
 interface CopyConnection {

@@ -153,6 +153,31 @@ describe('migrations', () => {
   })
 })
 
+describe('the schema', () => {
+  it('grants nothing to everyone, and each function has a fixed search path', async () => {
+    const { adminUrl } = await emptyDatabase()
+    await migrate({ adminUrl, log })
+    const db = openDatabase({ url: adminUrl, applicationName: 'test' })
+    cleanups.push(async () => await db.close())
+    const mine = "n.nspname !~ '^pg_' and n.nspname not in ('information_schema', 'public')"
+    const forEveryone = await db.query(
+      `select p.oid::regprocedure::text as what from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+         where ${mine} and has_function_privilege('public', p.oid, 'execute')
+       union all
+       select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
+         where ${mine} and exists (select from aclexplode(c.relacl) a where a.grantee = 0)
+       union all
+       select n.nspname::text from pg_namespace n where ${mine} and has_schema_privilege('public', n.oid, 'usage')`,
+    )
+    expect(forEveryone).toEqual([])
+    const unfixed = await db.query(
+      `select p.oid::regprocedure::text as what from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+       where ${mine} and not exists (select from unnest(p.proconfig) c where c like 'search_path=%')`,
+    )
+    expect(unfixed).toEqual([])
+  })
+})
+
 describe('assertMigrated', () => {
   it('refuses a database that is older, and one with a change that is unsafe for it', async () => {
     const { adminUrl } = await emptyDatabase()

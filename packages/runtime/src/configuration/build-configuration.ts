@@ -126,7 +126,7 @@ function buildBusinessKey(
 }
 
 /** SHA-256 over JSON with sorted names, so that order and layout of the file do not matter; secrets and key hashes are left out. */
-export function versionOf(rules: Omit<WeirConfiguration, 'version'>): string {
+function versionOf(rules: Omit<WeirConfiguration, 'version'>): string {
   return createHash('sha256').update(canonical(rules)).digest('hex')
 }
 

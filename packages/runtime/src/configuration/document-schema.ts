@@ -108,7 +108,7 @@ const keyHash = z
   .union([z.string().regex(/^[0-9a-f]{64}$/, 'not a SHA-256 in hex'), reference])
   .describe('SHA-256 of the API key, 64 hex digits, or where to find it: { env: NAME } or { file: PATH }.')
 
-export const sourceSchema = z.strictObject({
+const sourceSchema = z.strictObject({
   tenant: name.describe('The tenant whose events these are.'),
   provider: z
     .enum(['github', 'stripe', 'standard-webhooks', 'hmac'])
@@ -167,7 +167,7 @@ export const sourceSchema = z.strictObject({
   maxBody: maxBody.describe('Largest body accepted.'),
 })
 
-export const clientSchema = z.strictObject({
+const clientSchema = z.strictObject({
   tenant: name.describe('The tenant whose events these are.'),
   keySha256: keyHash,
   onDuplicate: z
@@ -180,7 +180,7 @@ export const clientSchema = z.strictObject({
   maxBody: maxBody.describe('Largest body accepted.'),
 })
 
-export const agentSchema = z.strictObject({
+const agentSchema = z.strictObject({
   tenant: name.describe('The tenant whose events it may get.'),
   outcomes: z
     .enum(['off', 'required'])
@@ -188,7 +188,7 @@ export const agentSchema = z.strictObject({
     .describe('Whether the agent reports how its work ended; `required` parks what is not reported in time.'),
 })
 
-export const routeSchema = z.strictObject({
+const routeSchema = z.strictObject({
   tenant: name.describe('The tenant whose events it routes.'),
   sources: z.array(name).min(1).describe('Sources or API clients of the tenant.'),
   types: z
@@ -211,14 +211,14 @@ const budgetCommon = {
   limit: z.int().min(1).max(1_000_000_000).describe('Events per period (rate) or per window (ceiling).'),
 }
 
-export const rateSchema = z.strictObject({
+const rateSchema = z.strictObject({
   kind: z.literal('rate').describe('A limit per time: what is too much is deferred and delivered later, in order.'),
   ...budgetCommon,
   period: duration.describe('The time over which `limit` events may pass; more are deferred.'),
   burst: z.int().min(1).optional().describe('Events that may pass at once; at most `limit`. Default: `limit`.'),
 })
 
-export const ceilingSchema = z.strictObject({
+const ceilingSchema = z.strictObject({
   kind: z
     .literal('ceiling')
     .describe('A limit of a count: what is above it is refused, or deferred to the next window.'),
@@ -232,7 +232,7 @@ export const ceilingSchema = z.strictObject({
     .describe('What happens to events above the limit; defer needs a window.'),
 })
 
-export const analystSchema = z.strictObject({
+const analystSchema = z.strictObject({
   tenants: z
     .union([z.tuple([z.literal('*')]), z.array(name).min(1)])
     .describe('Tenants whose records the analyst may read; ["*"]: all.'),

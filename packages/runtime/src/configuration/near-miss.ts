@@ -1,5 +1,5 @@
 /** The candidate a mistyped name most likely means, `null` when none is near: at most a third of its letters differ. */
-export function nearMiss(name: string, candidates: readonly string[]): string | null {
+function nearMiss(name: string, candidates: readonly string[]): string | null {
   let best: string | null = null
   let bestDistance = Infinity
   for (const candidate of candidates) {

@@ -44,7 +44,7 @@ function startOf(node: unknown): number | null {
 }
 
 /** `sources.github.secrets[0]`. */
-export function pathText(path: ConfigPath): string {
+function pathText(path: ConfigPath): string {
   let text = ''
   for (const step of path) text += typeof step === 'number' ? `[${step}]` : `${text === '' ? '' : '.'}${step}`
   return text
