@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { AckCheck } from './ack-check.ts'
 import { PublishQueue, type Entry } from './publish-queue.ts'
-import { batchOverheadBytes, recordBytes, toMessage } from './record-size.ts'
+import { batchOverheadBytes, recordBytes } from './record-size.ts'
 import { maxRequestBytes, maxSliceRecords, planSends, sliceKey } from './send-plan.ts'
 
 const out = (partition: number, valueBytes: number, topic = 't'): OutRecord => ({
@@ -50,17 +50,6 @@ describe('plan of requests', () => {
   it('splits a request over many partitions before it is too large for the broker', () => {
     const records = Array.from({ length: 10 }, (_, partition) => out(partition, 1_000_000))
     expect(planSends(records, () => 2_000_000).map(({ length }) => length)).toEqual([8, 2])
-  })
-})
-
-describe('message of a record', () => {
-  it('keeps repeated and odd header names', () => {
-    const headers = ['__proto__', 'a', 'a', 'a'].map((name, i) => [name, Buffer.from([i])] as const)
-    const message = toMessage({ ...out(1, 0), headers })
-    expect(Object.entries(message.headers ?? {})).toEqual([
-      ['__proto__', Buffer.from([0])],
-      ['a', [1, 2, 3].map(i => Buffer.from([i]))],
-    ])
   })
 })
 

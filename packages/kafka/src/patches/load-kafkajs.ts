@@ -11,6 +11,7 @@ import { addErrorCodes, type ProtocolErrorCode } from './error-codes.ts'
 import { createDecodeMessages } from './fetched-messages.ts'
 import { groupMessagesPerPartition } from './group-messages.ts'
 import type { KafkajsClient } from './kafkajs-client.ts'
+import { createRequest, quickProduceRequest } from './produce-encoder.ts'
 import { withLastOffset, type RecordBatchDecoder } from './record-batch-decoder.ts'
 import { decodeRecord } from './record-decoder.ts'
 import { scheduleCheckPendingRequests } from './request-queue.ts'
@@ -80,6 +81,16 @@ const patches = {
     file: 'src/producer/groupMessagesPerPartition.js',
     sha256: 'ea72357721fbf67770b5e06b9bf4260faa1e60f3affb556bff2cc7892c1881fb',
     replace: () => groupMessagesPerPartition,
+  },
+  'quick-request': {
+    file: 'src/protocol/request.js',
+    sha256: '2270900ca6474026c11957fe71ac586881985460ed2554db22ad8870dcaff634',
+    replace: () => createRequest,
+  },
+  'quick-produce': {
+    file: 'src/protocol/requests/produce/v3/request.js',
+    sha256: '993a3db997827088f5acb08cacf3c67a99ec2886303ff465d244329b8a1c7f99',
+    replace: original => quickProduceRequest(original as Parameters<typeof quickProduceRequest>[0]),
   },
 } as const satisfies Record<string, Patch>
 
