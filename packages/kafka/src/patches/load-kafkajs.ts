@@ -7,6 +7,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { WeirError } from '@weir/core'
 import { filterAbortedMessages } from './abort-filter.ts'
+import { rememberCoordinators } from './coordinator-cache.ts'
 import { addErrorCodes, type ProtocolErrorCode } from './error-codes.ts'
 import { createDecodeMessages } from './fetched-messages.ts'
 import { groupMessagesPerPartition } from './group-messages.ts'
@@ -91,6 +92,17 @@ const patches = {
     file: 'src/protocol/requests/produce/v3/request.js',
     sha256: '993a3db997827088f5acb08cacf3c67a99ec2886303ff465d244329b8a1c7f99',
     replace: original => quickProduceRequest(original as Parameters<typeof quickProduceRequest>[0]),
+  },
+  'coordinator-cache': {
+    file: 'src/cluster/index.js',
+    sha256: '3831a6845e4e9fb0de73d5ff50a3695974fb8a927acde677c524fe1c362bd57d',
+    replace: original => {
+      const { prototype } = original as {
+        prototype: { findGroupCoordinator: Parameters<typeof rememberCoordinators>[0] }
+      }
+      prototype.findGroupCoordinator = rememberCoordinators(prototype.findGroupCoordinator)
+      return original
+    },
   },
 } as const satisfies Record<string, Patch>
 
