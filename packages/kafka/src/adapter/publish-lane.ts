@@ -165,14 +165,22 @@ export class PublishLane {
       const [entry] = slice.entries
       if (isAlone && entry && slice.entries.length === 1) {
         this.#queue.unlimit(slice)
-        const { topic, partition } = slice
-        entry.failed(brokerError(`take a record for ${topic}-${partition}`, error, { topic, partition }))
+        entry.failed(recordRefused(slice, error))
         continue
       }
       this.#queue.limit(slice, isAlone ? Math.floor(slice.entries.length / 2) : slice.entries.length)
       this.#again(slice, error)
     }
   }
+}
+
+/** Not retriable: the same bytes would be refused again. */
+function recordRefused({ topic, partition }: EntrySlice, cause: unknown): WeirError {
+  const type = protocolType(cause)
+  return new WeirError('topic_mismatch', `topic ${topic} refuses a record for partition ${partition}: ${type}`, {
+    cause,
+    context: { topic, partition, type },
+  })
 }
 
 /** `topic_denied` is no error code of its own: the remedy is the topic's. */
