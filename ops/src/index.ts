@@ -1,0 +1,8 @@
+export { startStack, chooseModes, noWayMessage, stackNames, toolsDirOf } from './stack.ts'
+export type { Stack, StackMode, StackName, StackOptions, StackUrls } from './stack.ts'
+export { Supervisor, type ProcessSpec } from './supervisor.ts'
+export { stderrProgress, step, type Progress } from './progress.ts'
+export { accepts, freePorts, waitUntil, type WaitOptions } from './wait.ts'
+export { answersOk } from './registry.ts'
+export { runCommand, answers } from './run-command.ts'
+export { versions } from './versions.ts'
