@@ -1,9 +1,82 @@
 -- Made from the migrations; compared in the check. Do not edit.
 
 -- schemas
+schema dedup
+schema edge
+schema policy
 schema weir
 
 -- tables and their columns
+table dedup.business_claim
+  business_key bytea not null
+  event_key bytea not null
+  space text not null
+  claimed_value text not null
+table dedup.claim
+  event_key bytea not null
+  event_key_text text not null
+  tenant text not null
+  source text not null
+  delivery_id uuid not null
+  log_id uuid not null
+  partition integer not null
+  "offset" bigint not null
+  payload_digest bytea not null
+  appended_at_ms bigint not null
+table edge.claim with (fillfactor=80)
+  key_hash bytea not null
+  delivery_id uuid not null
+  digest bytea not null
+  state text not null
+  log_id uuid
+  lease_until timestamp with time zone not null
+  accepted_at timestamp with time zone
+  keep_until timestamp with time zone not null
+table policy.budget with (fillfactor=50)
+  budget text not null
+  window_start_ms bigint not null
+  used bigint not null
+table policy.charge
+  charge_id uuid not null
+  budget text not null
+  window_start_ms bigint not null
+  amount bigint not null
+  attempt integer not null
+  voided_at_ms bigint
+table policy.override
+  decision_id uuid not null
+  attempt integer not null
+  code text not null
+  detail text not null
+table policy.verdict
+  decision_id uuid not null
+  attempt integer not null
+  agent text not null
+  agents jsonb not null
+  log_id uuid not null
+  partition integer not null
+  "offset" bigint not null
+  verdict text not null
+  reasons jsonb not null
+  charges jsonb not null
+  not_before_ms bigint
+  at_ms bigint not null
+  config_version text not null
+table policy.waiting
+  decision_id uuid not null
+  agent text not null
+  ordering_key text not null
+  tenant text not null
+  partition integer not null
+  log_id uuid not null
+  "offset" bigint not null
+  event bytea not null
+  not_before_ms bigint
+  rate_reserved boolean not null
+  next_attempt integer not null
+  released_attempt integer not null default 0
+  released_at_ms bigint
+  ended_attempt integer
 table weir.migration
   version integer not null
   name text not null
@@ -23,6 +96,28 @@ table weir.owner_position
   claimed_at_ms bigint not null
 
 -- constraints
+dedup.business_claim constraint business_claim_business_key_check CHECK ((octet_length(business_key) = 32))
+dedup.business_claim constraint business_claim_event_key_fkey FOREIGN KEY (event_key) REFERENCES dedup.claim(event_key)
+dedup.business_claim constraint business_claim_pkey PRIMARY KEY (business_key)
+dedup.claim constraint claim_event_key_check CHECK ((octet_length(event_key) = 32))
+dedup.claim constraint claim_event_key_text_check CHECK ((octet_length(event_key_text) <= 1024))
+dedup.claim constraint claim_pkey PRIMARY KEY (event_key)
+edge.claim constraint claim_check CHECK (((state = 'accepted'::text) = ((log_id IS NOT NULL) AND (accepted_at IS NOT NULL))))
+edge.claim constraint claim_digest_check CHECK ((octet_length(digest) = 32))
+edge.claim constraint claim_key_hash_check CHECK ((octet_length(key_hash) = 32))
+edge.claim constraint claim_pkey PRIMARY KEY (key_hash)
+edge.claim constraint claim_state_check CHECK ((state = ANY (ARRAY['publishing'::text, 'accepted'::text])))
+policy.budget constraint budget_pkey PRIMARY KEY (budget, window_start_ms)
+policy.budget constraint budget_used_check CHECK ((used >= 0))
+policy.charge constraint charge_amount_check CHECK ((amount > 0))
+policy.charge constraint charge_pkey PRIMARY KEY (charge_id, budget)
+policy.override constraint override_decision_id_attempt_fkey FOREIGN KEY (decision_id, attempt) REFERENCES policy.verdict(decision_id, attempt)
+policy.override constraint override_pkey PRIMARY KEY (decision_id, attempt)
+policy.verdict constraint verdict_attempt_check CHECK ((attempt >= 0))
+policy.verdict constraint verdict_pkey PRIMARY KEY (decision_id, attempt)
+policy.verdict constraint verdict_verdict_check CHECK ((verdict = ANY (ARRAY['allow'::text, 'defer'::text, 'hold'::text, 'deny'::text, 'stale'::text, 'parked'::text, 'unrouted'::text])))
+policy.waiting constraint waiting_next_attempt_check CHECK ((next_attempt > 0))
+policy.waiting constraint waiting_pkey PRIMARY KEY (decision_id)
 weir.migration constraint migration_pkey PRIMARY KEY (version)
 weir.owner constraint owner_epoch_check CHECK ((epoch > 0))
 weir.owner constraint owner_partition_check CHECK ((partition >= 0))
@@ -32,7 +127,539 @@ weir.owner_position constraint owner_position_emitted_below_check CHECK ((emitte
 weir.owner_position constraint owner_position_pkey PRIMARY KEY (stage, partition, topic, log_id)
 weir.owner_position constraint owner_position_stage_partition_fkey FOREIGN KEY (stage, partition) REFERENCES weir.owner(stage, partition)
 
+-- indexes without a constraint
+CREATE INDEX claim_keep_until ON edge.claim USING btree (keep_until);
+CREATE INDEX verdict_coordinate ON policy.verdict USING btree (log_id, partition, "offset");
+CREATE INDEX waiting_order ON policy.waiting USING btree (partition, agent, ordering_key, "offset");
+
 -- functions
+CREATE OR REPLACE FUNCTION dedup.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_offsets bigint[], in_event_keys bytea[], in_event_key_texts text[], in_tenants text[], in_sources text[], in_delivery_ids uuid[], in_payload_digests bytea[], in_appended_at_ms bigint[], in_business_keys bytea[], in_spaces text[], in_values text[])
+ RETURNS TABLE(mine boolean, entry integer, inserted boolean, delivery_id uuid, log_id uuid, partition integer, "offset" bigint, payload_digest bytea, known_emitted boolean, business_event_key bytea, business_delivery_id uuid, business_log_id uuid, business_partition integer, business_offset bigint)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  won bytea[];
+begin
+  if not weir.own('dedup', in_partition, in_epoch, in_topics, in_log_ids, in_emitted_below, in_claimed_at_ms) then
+    return query select false, null::int, null::boolean, null::uuid, null::uuid, null::int, null::bigint, null::bytea,
+      null::boolean, null::bytea, null::uuid, null::uuid, null::int, null::bigint;
+    return;
+  end if;
+
+  with inserted as (
+    insert into dedup.claim as c
+      (event_key, event_key_text, tenant, source, delivery_id, log_id, partition, "offset", payload_digest, appended_at_ms)
+    select g.event_key, g.event_key_text, g.tenant, g.source, g.delivery_id, in_log_id, in_partition, g.at_offset,
+           g.payload_digest, g.appended_at_ms
+    from unnest(in_event_keys, in_event_key_texts, in_tenants, in_sources, in_delivery_ids, in_offsets, in_payload_digests,
+                in_appended_at_ms)
+      as g (event_key, event_key_text, tenant, source, delivery_id, at_offset, payload_digest, appended_at_ms)
+    order by g.event_key
+    on conflict (event_key) do nothing
+    returning c.event_key
+  )
+  select coalesce(array_agg(i.event_key), '{}') into won from inserted i;
+
+  -- Only records that won their event key, in this call or in an earlier one for the same record, may take a business key.
+  insert into dedup.business_claim (business_key, event_key, space, claimed_value)
+  select g.business_key, g.event_key, g.space, g.claimed_value
+  from unnest(in_event_keys, in_delivery_ids, in_offsets, in_business_keys, in_spaces, in_values)
+    as g (event_key, delivery_id, at_offset, business_key, space, claimed_value)
+  join dedup.claim c on c.event_key = g.event_key
+  where g.business_key is not null
+    and c.log_id = in_log_id and c.partition = in_partition and c."offset" = g.at_offset and c.delivery_id = g.delivery_id
+  order by g.business_key, g.at_offset
+  on conflict (business_key) do nothing;
+
+  return query
+  select true, g.entry::int, g.event_key = any (won), c.delivery_id, c.log_id, c.partition, c."offset", c.payload_digest,
+         exists (
+           select from weir.owner_position p
+           where p.stage = 'dedup' and p.log_id = c.log_id and p.partition = c.partition and p.emitted_below > c."offset"
+         ),
+         b.event_key, h.delivery_id, h.log_id, h.partition, h."offset"
+  from unnest(in_event_keys, in_business_keys) with ordinality as g (event_key, business_key, entry)
+  left join dedup.claim c on c.event_key = g.event_key
+  left join dedup.business_claim b on b.business_key = g.business_key
+  left join dedup.claim h on h.event_key = b.event_key
+  order by g.entry;
+end
+$function$;
+CREATE OR REPLACE FUNCTION dedup.restore(in_partition integer, in_epoch bigint, in_event_keys bytea[], in_event_key_texts text[], in_tenants text[], in_sources text[], in_delivery_ids uuid[], in_log_ids uuid[], in_offsets bigint[], in_payload_digests bytea[], in_appended_at_ms bigint[], in_business_keys bytea[], in_spaces text[], in_values text[])
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  missing int;
+begin
+  if not weir.own('dedup', in_partition, in_epoch, '{}', '{}', '{}', '{}') then
+    return -1;
+  end if;
+  with inserted as (
+    insert into dedup.claim
+      (event_key, event_key_text, tenant, source, delivery_id, log_id, partition, "offset", payload_digest, appended_at_ms)
+    select g.event_key, g.event_key_text, g.tenant, g.source, g.delivery_id, g.log_id, in_partition, g.at_offset,
+           g.payload_digest, g.appended_at_ms
+    from unnest(in_event_keys, in_event_key_texts, in_tenants, in_sources, in_delivery_ids, in_log_ids, in_offsets,
+                in_payload_digests, in_appended_at_ms)
+      as g (event_key, event_key_text, tenant, source, delivery_id, log_id, at_offset, payload_digest, appended_at_ms)
+    order by g.event_key
+    on conflict (event_key) do nothing
+    returning 1
+  )
+  select count(*)::int into missing from inserted;
+  insert into dedup.business_claim (business_key, event_key, space, claimed_value)
+  select g.business_key, g.event_key, g.space, g.claimed_value
+  from unnest(in_event_keys, in_business_keys, in_spaces, in_values) as g (event_key, business_key, space, claimed_value)
+  where g.business_key is not null
+  order by g.business_key
+  on conflict (business_key) do nothing;
+  return missing;
+end
+$function$;
+CREATE OR REPLACE FUNCTION edge.accept(in_keys bytea[], in_delivery_ids uuid[], in_digests bytea[], in_log_id uuid)
+ RETURNS TABLE(key_hash bytea, outcome text, delivery_id uuid, digest bytea)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  won bytea[];
+begin
+  perform from edge.claim c where c.key_hash = any (in_keys) order by c.key_hash for update;
+
+  with changed as (
+    update edge.claim c
+    set state = 'accepted', log_id = in_log_id, accepted_at = clock_timestamp(), digest = g.digest
+    from unnest(in_keys, in_delivery_ids, in_digests) as g (key_hash, delivery_id, digest)
+    where c.key_hash = g.key_hash
+      and c.delivery_id = g.delivery_id
+      and (c.state = 'publishing' or c.log_id <> in_log_id)
+    returning c.key_hash
+  )
+  select array_agg(t.key_hash) into won from changed t;
+
+  return query
+  select g.key_hash,
+         case when g.key_hash = any (won) then 'mine' else coalesce(c.state, 'absent') end,
+         c.delivery_id,
+         c.digest
+  from unnest(in_keys) as g (key_hash)
+  left join edge.claim c on c.key_hash = g.key_hash;
+end
+$function$;
+CREATE OR REPLACE FUNCTION edge.claim(in_keys bytea[], in_delivery_ids uuid[], in_digests bytea[], in_keep_ms bigint[], in_log_id uuid, in_lease_ms integer)
+ RETURNS TABLE(key_hash bytea, outcome text, delivery_id uuid, digest bytea, lease_left_ms integer)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  lease constant interval := in_lease_ms * interval '1 millisecond';
+  won bytea[];
+begin
+  with taken as (
+    insert into edge.claim as c (key_hash, delivery_id, digest, state, lease_until, keep_until)
+    select g.key_hash, g.delivery_id, g.digest, 'publishing', clock_timestamp() + lease,
+           clock_timestamp() + g.keep_ms * interval '1 millisecond'
+    from unnest(in_keys, in_delivery_ids, in_digests, in_keep_ms) as g (key_hash, delivery_id, digest, keep_ms)
+    order by g.key_hash
+    on conflict (key_hash) do update
+    set delivery_id = case when c.state = 'publishing' and c.keep_until > clock_timestamp()
+                           then c.delivery_id else excluded.delivery_id end,
+        keep_until = case when c.state = 'publishing' and c.keep_until > clock_timestamp()
+                          then c.keep_until else excluded.keep_until end,
+        digest = excluded.digest,
+        state = 'publishing',
+        log_id = null,
+        accepted_at = null,
+        lease_until = clock_timestamp() + lease
+    where (c.state = 'publishing' and c.lease_until <= clock_timestamp())
+       or (c.state = 'accepted' and (c.log_id <> in_log_id or c.keep_until <= clock_timestamp()))
+    returning c.key_hash
+  )
+  select array_agg(t.key_hash) into won from taken t;
+
+  return query
+  select c.key_hash,
+         case when c.key_hash = any (won) then 'mine' else c.state end,
+         c.delivery_id,
+         c.digest,
+         greatest(0, ceil(extract(epoch from c.lease_until - clock_timestamp()) * 1000))::int
+  from edge.claim c
+  where c.key_hash = any (in_keys);
+end
+$function$;
+CREATE OR REPLACE FUNCTION edge.expire(in_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  deleted int;
+begin
+  with ended as materialized (
+    select e.key_hash
+    from edge.claim e
+    where e.keep_until <= clock_timestamp() and e.lease_until <= clock_timestamp()
+    order by e.keep_until
+    limit in_limit
+    for update skip locked
+  )
+  delete from edge.claim c using ended where c.key_hash = ended.key_hash;
+  get diagnostics deleted = row_count;
+  return deleted;
+end
+$function$;
+CREATE OR REPLACE FUNCTION edge.release(in_keys bytea[], in_delivery_ids uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+begin
+  perform from edge.claim c where c.key_hash = any (in_keys) order by c.key_hash for update;
+  update edge.claim c
+  set lease_until = clock_timestamp()
+  from unnest(in_keys, in_delivery_ids) as g (key_hash, delivery_id)
+  where c.key_hash = g.key_hash and c.delivery_id = g.delivery_id and c.state = 'publishing';
+end
+$function$;
+CREATE OR REPLACE FUNCTION policy.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_config_version text, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_verdicts text[], in_reasons text[], in_not_before_ms bigint[], in_rate_reserved boolean[], in_groups integer[], in_tenants text[], in_ordering_keys text[], in_origin_log_ids uuid[], in_origin_offsets bigint[], in_events bytea[], in_budgets text[], in_window_starts bigint[], in_ask_entries integer[], in_ask_budgets integer[], in_ask_rules text[], in_ask_limits bigint[], in_ask_on_exhaust text[], in_ask_until_ms bigint[])
+ RETURNS TABLE(mine boolean, entry integer, inserted boolean, log_id uuid, partition integer, "offset" bigint, agent text, agents jsonb, verdict text, reasons jsonb, charges jsonb, not_before_ms bigint, at_ms bigint, config_version text, override_code text, override_detail text)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  total constant int := coalesce(array_length(in_decision_ids, 1), 0);
+  ask_total constant int := coalesce(array_length(in_ask_entries, 1), 0);
+  known boolean[];
+  used bigint[];
+  blocked boolean[];
+  verdicts text[] := in_verdicts;
+  reasons jsonb[] := in_reasons::jsonb[];
+  charges jsonb[];
+  not_before bigint[] := in_not_before_ms;
+  charged_entries int[] := '{}';
+  charged_budgets int[] := '{}';
+  won int[];
+  ask int := 1;
+  first_ask int;
+  b int;
+  exhausted jsonb;
+  denied boolean;
+  due_ms bigint;
+  made jsonb;
+begin
+  if not weir.own('policy', in_partition, in_epoch, in_topics, in_log_ids, in_emitted_below, in_claimed_at_ms) then
+    return query select false, null::int, null::boolean, null::uuid, null::int, null::bigint, null::text, null::jsonb,
+      null::text, null::jsonb, null::jsonb, null::bigint, null::bigint, null::text, null::text, null::text;
+    return;
+  end if;
+
+  if ask_total > 0 then
+    insert into policy.budget (budget, window_start_ms, used)
+    select g.budget, g.window_start_ms, 0
+    from unnest(in_budgets, in_window_starts) as g (budget, window_start_ms)
+    order by g.budget collate "C", g.window_start_ms
+    on conflict (budget, window_start_ms) do nothing;
+
+    perform from policy.budget h
+    join unnest(in_budgets, in_window_starts) as g (budget, window_start_ms)
+      on h.budget = g.budget and h.window_start_ms = g.window_start_ms
+    order by h.budget collate "C", h.window_start_ms
+    for update of h;
+  end if;
+
+  select array_agg(h.used order by g.place) into used
+  from unnest(in_budgets, in_window_starts) with ordinality as g (budget, window_start_ms, place)
+  join policy.budget h on h.budget = g.budget and h.window_start_ms = g.window_start_ms;
+
+  select array_agg(v.decision_id is not null order by g.place) into known
+  from unnest(in_decision_ids, in_attempts) with ordinality as g (decision_id, attempt, place)
+  left join policy.verdict v on v.decision_id = g.decision_id and v.attempt = g.attempt;
+
+  blocked := array_fill(false, array[greatest(1, coalesce((select max(g) from unnest(in_groups) g), 1))]);
+  charges := array_fill('[]'::jsonb, array[greatest(1, total)]);
+
+  for i in 1 .. total loop
+    first_ask := ask;
+    while ask <= ask_total and in_ask_entries[ask] = i loop
+      ask := ask + 1;
+    end loop;
+    continue when known[i];
+
+    if verdicts[i] = 'allow' and blocked[in_groups[i]] then
+      verdicts[i] := 'defer';
+      not_before[i] := null;
+      reasons[i] := jsonb_build_array(jsonb_build_object('gate', 'waiting_behind', 'code', 'behind', 'detail',
+        'an earlier delivery of this agent and ordering key waits', 'rule', null, 'limit', null, 'used', null,
+        'windowStartMs', null)) || reasons[i];
+    elsif verdicts[i] = 'allow' and first_ask < ask then
+      exhausted := '[]';
+      denied := false;
+      due_ms := null;
+      made := '[]';
+      for a in first_ask .. ask - 1 loop
+        b := in_ask_budgets[a];
+        if used[b] + 1 > in_ask_limits[a] then
+          exhausted := exhausted || jsonb_build_object('gate', 'ceiling', 'code', 'exhausted', 'detail',
+            format('%s of %s are used of %s', used[b], in_ask_limits[a], in_ask_rules[a]),
+            'rule', in_ask_rules[a], 'limit', in_ask_limits[a], 'used', used[b], 'windowStartMs', in_window_starts[b]);
+          denied := denied or in_ask_on_exhaust[a] = 'deny';
+          due_ms := greatest(due_ms, in_ask_until_ms[a]);
+        end if;
+        made := made || jsonb_build_object('chargeId', in_decision_ids[i], 'budget', in_budgets[b],
+          'windowStartMs', in_window_starts[b], 'amount', 1, 'limit', in_ask_limits[a]);
+      end loop;
+      if exhausted <> '[]' then
+        verdicts[i] := case when denied then 'deny' else 'defer' end;
+        not_before[i] := case when denied then null else due_ms end;
+        reasons[i] := exhausted || reasons[i];
+      else
+        charges[i] := made;
+        for a in first_ask .. ask - 1 loop
+          b := in_ask_budgets[a];
+          used[b] := used[b] + 1;
+          charged_entries := charged_entries || i;
+          charged_budgets := charged_budgets || b;
+        end loop;
+      end if;
+    end if;
+
+    if verdicts[i] = 'defer' then
+      blocked[in_groups[i]] := true;
+    end if;
+  end loop;
+
+  with ins as (
+    insert into policy.verdict (decision_id, attempt, agent, agents, log_id, partition, "offset", verdict, reasons, charges,
+                                not_before_ms, at_ms, config_version)
+    select g.decision_id, g.attempt, g.agent, g.agents::jsonb, in_log_id, in_partition, g.at_offset, g.verdict, g.reasons,
+           g.charges, g.not_before_ms, in_at_ms, in_config_version
+    from unnest(in_decision_ids, in_attempts, in_agents, in_agent_sets, in_offsets, verdicts, reasons, charges[1:total], not_before)
+      as g (decision_id, attempt, agent, agents, at_offset, verdict, reasons, charges, not_before_ms)
+    on conflict (decision_id, attempt) do nothing
+    returning decision_id, attempt
+  )
+  select coalesce(array_agg(g.place::int), '{}') into won
+  from unnest(in_decision_ids, in_attempts) with ordinality as g (decision_id, attempt, place)
+  join ins on ins.decision_id = g.decision_id and ins.attempt = g.attempt;
+
+  if array_length(charged_entries, 1) > 0 then
+    with ins as (
+      insert into policy.charge (charge_id, budget, window_start_ms, amount, attempt)
+      select in_decision_ids[c.entry], in_budgets[c.budget], in_window_starts[c.budget], 1, in_attempts[c.entry]
+      from unnest(charged_entries, charged_budgets) as c (entry, budget)
+      where c.entry = any (won)
+      on conflict (charge_id, budget) do nothing
+      returning budget, window_start_ms, amount
+    ), sums as (
+      select ins.budget, ins.window_start_ms, sum(ins.amount) as amount from ins group by ins.budget, ins.window_start_ms
+    )
+    update policy.budget h
+    set used = h.used + sums.amount
+    from sums
+    where h.budget = sums.budget and h.window_start_ms = sums.window_start_ms;
+  end if;
+
+  insert into policy.waiting as w (decision_id, agent, ordering_key, tenant, partition, log_id, "offset", event, not_before_ms,
+                                   rate_reserved, next_attempt)
+  select in_decision_ids[i], in_agents[i], in_ordering_keys[i], in_tenants[i], in_partition, in_origin_log_ids[i],
+         in_origin_offsets[i], in_events[i], not_before[i], in_rate_reserved[i], in_attempts[i] + 1
+  from unnest(won) as i
+  where verdicts[i] = 'defer'
+  on conflict (decision_id) do update
+  set not_before_ms = excluded.not_before_ms,
+      rate_reserved = excluded.rate_reserved,
+      next_attempt = excluded.next_attempt
+  where w.next_attempt < excluded.next_attempt;
+
+  update policy.waiting w
+  set ended_attempt = in_attempts[i]
+  from unnest(won) as i
+  where w.decision_id = in_decision_ids[i] and verdicts[i] <> 'defer';
+
+  return query
+  select true, g.place::int, g.place = any (won), v.log_id, v.partition, v."offset", v.agent, v.agents, v.verdict, v.reasons,
+         v.charges, v.not_before_ms, v.at_ms, v.config_version, o.code, o.detail
+  from unnest(in_decision_ids, in_attempts) with ordinality as g (decision_id, attempt, place)
+  join policy.verdict v on v.decision_id = g.decision_id and v.attempt = g.attempt
+  left join policy.override o on o.decision_id = g.decision_id and o.attempt = g.attempt
+  order by g.place;
+end
+$function$;
+CREATE OR REPLACE FUNCTION policy.mark_released(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[])
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+begin
+  if not weir.own('policy', in_partition, in_epoch, '{}', '{}', '{}', '{}') then
+    return false;
+  end if;
+  update policy.waiting w
+  set released_attempt = g.attempt, released_at_ms = (extract(epoch from clock_timestamp()) * 1000)::bigint
+  from unnest(in_decision_ids, in_attempts) as g (decision_id, attempt)
+  where w.decision_id = g.decision_id
+    and w.partition = in_partition
+    and w.next_attempt = g.attempt
+    and w.released_attempt in (g.attempt - 1, g.attempt)
+    and w.ended_attempt is null;
+  return true;
+end
+$function$;
+CREATE OR REPLACE FUNCTION policy.park(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_code text, in_detail text, in_at_ms bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+begin
+  if not weir.own('policy', in_partition, in_epoch, '{}', '{}', '{}', '{}') then
+    return false;
+  end if;
+
+  insert into policy.override (decision_id, attempt, code, detail)
+  select g.decision_id, g.attempt, in_code, in_detail
+  from unnest(in_decision_ids, in_attempts) as g (decision_id, attempt)
+  on conflict (decision_id, attempt) do nothing;
+
+  perform from policy.budget h
+  where exists (
+    select from policy.charge c
+    where c.charge_id = any (in_decision_ids) and c.budget = h.budget and c.window_start_ms = h.window_start_ms
+  )
+  order by h.budget collate "C", h.window_start_ms
+  for update of h;
+
+  with void as (
+    update policy.charge c
+    set voided_at_ms = in_at_ms
+    from unnest(in_decision_ids, in_attempts) as g (decision_id, attempt)
+    where c.charge_id = g.decision_id and c.attempt = g.attempt and c.voided_at_ms is null
+    returning c.budget, c.window_start_ms, c.amount
+  ), sums as (
+    select void.budget, void.window_start_ms, sum(void.amount) as amount from void group by void.budget, void.window_start_ms
+  )
+  update policy.budget h
+  set used = h.used - sums.amount
+  from sums
+  where h.budget = sums.budget and h.window_start_ms = sums.window_start_ms;
+  return true;
+end
+$function$;
+CREATE OR REPLACE FUNCTION policy.restore(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_log_ids uuid[], in_offsets bigint[], in_verdicts text[], in_reasons text[], in_charges text[], in_not_before_ms bigint[], in_at_ms bigint[], in_config_versions text[], in_charge_entries integer[], in_charge_budgets text[], in_charge_window_starts bigint[], in_charge_amounts bigint[], in_waiting_entries integer[], in_waiting_tenants text[], in_waiting_ordering_keys text[], in_waiting_log_ids uuid[], in_waiting_offsets bigint[], in_waiting_events bytea[], in_waiting_reserved boolean[], in_ended uuid[])
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  won int[];
+  waiting int;
+begin
+  if not weir.own('policy', in_partition, in_epoch, '{}', '{}', '{}', '{}') then
+    return -1;
+  end if;
+
+  with ins as (
+    insert into policy.verdict (decision_id, attempt, agent, agents, log_id, partition, "offset", verdict, reasons, charges,
+                                not_before_ms, at_ms, config_version)
+    select g.decision_id, g.attempt, g.agent, g.agents::jsonb, g.log_id, in_partition, g.at_offset, g.verdict, g.reasons::jsonb,
+           g.charges::jsonb, g.not_before_ms, g.at_ms, g.config_version
+    from unnest(in_decision_ids, in_attempts, in_agents, in_agent_sets, in_log_ids, in_offsets, in_verdicts, in_reasons,
+                in_charges, in_not_before_ms, in_at_ms, in_config_versions)
+      as g (decision_id, attempt, agent, agents, log_id, at_offset, verdict, reasons, charges, not_before_ms, at_ms, config_version)
+    on conflict (decision_id, attempt) do nothing
+    returning decision_id, attempt
+  )
+  select coalesce(array_agg(g.place::int), '{}') into won
+  from unnest(in_decision_ids, in_attempts) with ordinality as g (decision_id, attempt, place)
+  join ins on ins.decision_id = g.decision_id and ins.attempt = g.attempt;
+
+  insert into policy.budget (budget, window_start_ms, used)
+  select distinct g.budget, g.window_start_ms, 0
+  from unnest(in_charge_budgets, in_charge_window_starts) as g (budget, window_start_ms)
+  order by 1, 2
+  on conflict (budget, window_start_ms) do nothing;
+
+  perform from policy.budget h
+  where (h.budget, h.window_start_ms) in (
+    select g.budget, g.window_start_ms from unnest(in_charge_budgets, in_charge_window_starts) as g (budget, window_start_ms)
+  )
+  order by h.budget collate "C", h.window_start_ms
+  for update of h;
+
+  with ins as (
+    insert into policy.charge (charge_id, budget, window_start_ms, amount, attempt)
+    select in_decision_ids[c.entry], c.budget, c.window_start_ms, c.amount, in_attempts[c.entry]
+    from unnest(in_charge_entries, in_charge_budgets, in_charge_window_starts, in_charge_amounts)
+      as c (entry, budget, window_start_ms, amount)
+    where c.entry = any (won)
+    on conflict (charge_id, budget) do nothing
+    returning budget, window_start_ms, amount
+  ), sums as (
+    select ins.budget, ins.window_start_ms, sum(ins.amount) as amount from ins group by ins.budget, ins.window_start_ms
+  )
+  update policy.budget h
+  set used = h.used + sums.amount
+  from sums
+  where h.budget = sums.budget and h.window_start_ms = sums.window_start_ms;
+
+  -- A later verdict that was claimed and not emitted yet knows better than what was emitted.
+  with ins as (
+    insert into policy.waiting as w (decision_id, agent, ordering_key, tenant, partition, log_id, "offset", event, not_before_ms,
+                                     rate_reserved, next_attempt)
+    select in_decision_ids[g.entry], in_agents[g.entry], g.ordering_key, g.tenant, in_partition, g.log_id, g.at_offset, g.event,
+           in_not_before_ms[g.entry], g.rate_reserved, in_attempts[g.entry] + 1
+    from unnest(in_waiting_entries, in_waiting_tenants, in_waiting_ordering_keys, in_waiting_log_ids, in_waiting_offsets,
+                in_waiting_events, in_waiting_reserved)
+      as g (entry, tenant, ordering_key, log_id, at_offset, event, rate_reserved)
+    where not exists (
+      select from policy.verdict v where v.decision_id = in_decision_ids[g.entry] and v.attempt > in_attempts[g.entry]
+    )
+    on conflict (decision_id) do update
+    set not_before_ms = excluded.not_before_ms,
+        rate_reserved = excluded.rate_reserved,
+        next_attempt = excluded.next_attempt
+    where w.next_attempt < excluded.next_attempt
+    returning 1
+  )
+  select count(*)::int into waiting from ins;
+
+  delete from policy.waiting w where w.partition = in_partition and w.decision_id = any (in_ended);
+  return cardinality(won) + waiting;
+end
+$function$;
+CREATE OR REPLACE FUNCTION policy.settle(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_decision_ids uuid[])
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  deleted int;
+begin
+  if not weir.own('policy', in_partition, in_epoch, in_topics, in_log_ids, in_emitted_below, in_claimed_at_ms) then
+    return -1;
+  end if;
+  delete from policy.waiting w
+  using policy.verdict v, weir.owner_position p
+  where w.partition = in_partition
+    and w.ended_attempt is not null
+    and (in_decision_ids is null or w.decision_id = any (in_decision_ids))
+    and v.decision_id = w.decision_id and v.attempt = w.ended_attempt
+    and p.stage = 'policy' and p.partition = in_partition and p.log_id = v.log_id and p.emitted_below > v."offset";
+  get diagnostics deleted = row_count;
+  return deleted;
+end
+$function$;
 CREATE OR REPLACE FUNCTION weir.own(in_stage text, in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[])
  RETURNS boolean
  LANGUAGE plpgsql
@@ -81,6 +708,9 @@ end
 $function$;
 
 -- grants on schemas
+grant usage on schema dedup to weir_dedup;
+grant usage on schema edge to weir_ingest;
+grant usage on schema policy to weir_policy;
 grant usage on schema weir to weir_audit_reader;
 grant usage on schema weir to weir_audit_sink;
 grant usage on schema weir to weir_dedup;
@@ -88,6 +718,14 @@ grant usage on schema weir to weir_ingest;
 grant usage on schema weir to weir_policy;
 
 -- grants on tables, views and sequences
+grant delete, insert, select, update on table edge.claim to weir_ingest;
+grant delete, insert, select, update on table policy.waiting to weir_policy;
+grant insert, select on table dedup.business_claim to weir_dedup;
+grant insert, select on table dedup.claim to weir_dedup;
+grant insert, select on table policy.override to weir_policy;
+grant insert, select on table policy.verdict to weir_policy;
+grant insert, select, update on table policy.budget to weir_policy;
+grant insert, select, update on table policy.charge to weir_policy;
 grant insert, select, update on table weir.owner to weir_audit_sink;
 grant insert, select, update on table weir.owner to weir_dedup;
 grant insert, select, update on table weir.owner to weir_policy;
@@ -101,6 +739,17 @@ grant select on table weir.migration to weir_ingest;
 grant select on table weir.migration to weir_policy;
 
 -- grants on functions
+grant execute on function dedup.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_offsets bigint[], in_event_keys bytea[], in_event_key_texts text[], in_tenants text[], in_sources text[], in_delivery_ids uuid[], in_payload_digests bytea[], in_appended_at_ms bigint[], in_business_keys bytea[], in_spaces text[], in_values text[]) to weir_dedup;
+grant execute on function dedup.restore(in_partition integer, in_epoch bigint, in_event_keys bytea[], in_event_key_texts text[], in_tenants text[], in_sources text[], in_delivery_ids uuid[], in_log_ids uuid[], in_offsets bigint[], in_payload_digests bytea[], in_appended_at_ms bigint[], in_business_keys bytea[], in_spaces text[], in_values text[]) to weir_dedup;
+grant execute on function edge.accept(in_keys bytea[], in_delivery_ids uuid[], in_digests bytea[], in_log_id uuid) to weir_ingest;
+grant execute on function edge.claim(in_keys bytea[], in_delivery_ids uuid[], in_digests bytea[], in_keep_ms bigint[], in_log_id uuid, in_lease_ms integer) to weir_ingest;
+grant execute on function edge.expire(in_limit integer) to weir_ingest;
+grant execute on function edge.release(in_keys bytea[], in_delivery_ids uuid[]) to weir_ingest;
+grant execute on function policy.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_config_version text, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_verdicts text[], in_reasons text[], in_not_before_ms bigint[], in_rate_reserved boolean[], in_groups integer[], in_tenants text[], in_ordering_keys text[], in_origin_log_ids uuid[], in_origin_offsets bigint[], in_events bytea[], in_budgets text[], in_window_starts bigint[], in_ask_entries integer[], in_ask_budgets integer[], in_ask_rules text[], in_ask_limits bigint[], in_ask_on_exhaust text[], in_ask_until_ms bigint[]) to weir_policy;
+grant execute on function policy.mark_released(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[]) to weir_policy;
+grant execute on function policy.park(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_code text, in_detail text, in_at_ms bigint) to weir_policy;
+grant execute on function policy.restore(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_log_ids uuid[], in_offsets bigint[], in_verdicts text[], in_reasons text[], in_charges text[], in_not_before_ms bigint[], in_at_ms bigint[], in_config_versions text[], in_charge_entries integer[], in_charge_budgets text[], in_charge_window_starts bigint[], in_charge_amounts bigint[], in_waiting_entries integer[], in_waiting_tenants text[], in_waiting_ordering_keys text[], in_waiting_log_ids uuid[], in_waiting_offsets bigint[], in_waiting_events bytea[], in_waiting_reserved boolean[], in_ended uuid[]) to weir_policy;
+grant execute on function policy.settle(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_decision_ids uuid[]) to weir_policy;
 grant execute on function weir.own(in_stage text, in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[]) to weir_audit_sink;
 grant execute on function weir.own(in_stage text, in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[]) to weir_dedup;
 grant execute on function weir.own(in_stage text, in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[]) to weir_policy;

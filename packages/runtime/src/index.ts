@@ -9,7 +9,8 @@ export {
   settingsForLog,
 } from './settings.ts'
 export type { SettingDescription } from './settings.ts'
-export { loadConfiguration } from './configuration/load-configuration.ts'
+export { checkConfiguration, loadConfiguration } from './configuration/load-configuration.ts'
+export type { ConfigurationSummary } from './configuration/load-configuration.ts'
 export { createLog } from './log.ts'
 export type { LogLevel, LogOptions } from './log.ts'
 export { createMetrics } from './metrics.ts'

@@ -64,6 +64,12 @@ describe('readSettings', () => {
     expect(message).not.toContain('geheim')
   })
 
+  it('refuses to ask for more copies in sync than there are', () => {
+    const env = { ...good, WEIR_TOPIC_MIN_INSYNC_REPLICAS: '2' }
+    expect(() => readSettings(schema, env)).toThrow('is more than WEIR_TOPIC_REPLICATION_FACTOR=1')
+    expect(readSettings(schema, { ...env, WEIR_TOPIC_REPLICATION_FACTOR: '3' }).WEIR_TOPIC_MIN_INSYNC_REPLICAS).toBe(2)
+  })
+
   it('checks bounds of numbers and items of lists', () => {
     const bounded = z.object({ N: integerSetting({ min: 1, max: 5 }), L: listSetting() })
     expect(readSettings(bounded, { N: '5', L: 'a' })).toEqual({ N: 5, L: ['a'] })

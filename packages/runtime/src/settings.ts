@@ -98,11 +98,23 @@ export const commonSettings = {
 export function readSettings<S extends z.ZodType>(schema: S, env: NodeJS.ProcessEnv): Readonly<z.output<S>> {
   const present = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''))
   const result = schema.safeParse(present)
-  if (result.success) return deepFreeze(result.data)
-  const lines = result.error.issues.map(issue => problemLine(schema, issue, present))
-  throw new WeirError('config_invalid', `Bad settings in the environment:\n${lines.join('\n')}`, {
-    context: { settings: [...new Set(result.error.issues.map(issue => String(issue.path[0] ?? '')))] },
-  })
+  const problems = result.success
+    ? jointProblems(result.data)
+    : result.error.issues.map(issue => problemLine(schema, issue, present))
+  if (result.success && problems.length === 0) return deepFreeze(result.data)
+  throw new WeirError('config_invalid', `Bad settings in the environment:\n${problems.join('\n')}`)
+}
+
+/** Rules that join several of the common settings. */
+function jointProblems(settings: unknown): string[] {
+  const { WEIR_TOPIC_MIN_INSYNC_REPLICAS: least, WEIR_TOPIC_REPLICATION_FACTOR: copies } = settings as {
+    readonly WEIR_TOPIC_MIN_INSYNC_REPLICAS?: number
+    readonly WEIR_TOPIC_REPLICATION_FACTOR?: number
+  }
+  if (least === undefined || copies === undefined || least <= copies) return []
+  return [
+    `  WEIR_TOPIC_MIN_INSYNC_REPLICAS=${least} is more than WEIR_TOPIC_REPLICATION_FACTOR=${copies}: nothing could be written. Lower it, or keep more copies.`,
+  ]
 }
 
 function problemLine(schema: z.ZodType, issue: z.core.$ZodIssue, env: Record<string, string | undefined>): string {

@@ -1,8 +1,9 @@
-import { loadConfiguration } from '@weir/runtime'
+import { checkConfiguration } from '@weir/runtime'
 import type { Command } from 'commander'
 
 interface CheckOptions {
   readonly file: string
+  readonly secrets: boolean
   readonly json?: boolean
 }
 
@@ -15,25 +16,17 @@ export function register(program: Command): void {
       'Check the file and the secrets it refers to, without starting anything. Exit code 1 when it is not valid.',
     )
     .option('-f, --file <path>', 'the file to check', process.env['WEIR_CONFIG'] ?? 'weir.yaml')
+    .option('--no-secrets', 'do not look for the secrets, for places that have none')
     .option('--json', 'print the result as one JSON object')
     .action(async (options: CheckOptions) => await check(options))
 }
 
 async function check(options: CheckOptions): Promise<void> {
-  const configuration = await loadConfiguration(options.file, process.env)
-  const counts = {
-    tenants: configuration.tenants.length,
-    sources: configuration.sources.length,
-    clients: configuration.clients.length,
-    agents: configuration.agents.length,
-    routes: configuration.routes.length,
-    budgets: configuration.budgets.length,
-    analysts: configuration.analysts.length,
-  }
+  const { version, counts } = await checkConfiguration(options.file, options.secrets ? process.env : null)
   if (options.json === true) {
-    console.log(JSON.stringify({ ok: true, file: options.file, version: configuration.version, ...counts }))
+    console.log(JSON.stringify({ ok: true, file: options.file, version, ...counts }))
     return
   }
   const parts = Object.entries(counts).map(([name, count]) => `${count} ${count === 1 ? name.slice(0, -1) : name}`)
-  console.log(`${options.file} is valid: ${parts.join(', ')}.\nversion ${configuration.version}`)
+  console.log(`${options.file} is valid: ${parts.join(', ')}.\nversion ${version}`)
 }

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLog } from '../log.ts'
 import { document, env, hash, parse } from '../testing/configuration-document.ts'
-import { loadConfiguration } from './load-configuration.ts'
+import { checkConfiguration, loadConfiguration } from './load-configuration.ts'
 
 /** The problems of a document that must not load, one line each. */
 async function problems(value: unknown, environment: NodeJS.ProcessEnv = env): Promise<string[]> {
@@ -63,6 +63,12 @@ describe('the example weir.yaml', () => {
     for (const name of Object.keys(env)) {
       expect(error).toMatch(new RegExp(`weir\\.yaml:\\d+: .*the environment variable ${name} is not set`))
     }
+  })
+
+  it('can be checked where there are no secrets, with the same version', async () => {
+    const { version, counts } = await checkConfiguration(path, null)
+    expect(version).toBe((await loadConfiguration(path, env)).version)
+    expect(counts).toEqual({ tenants: 2, sources: 4, clients: 2, agents: 4, routes: 5, budgets: 3, analysts: 1 })
   })
 
   it('that is not there is named with what to do', async () => {

@@ -7,7 +7,7 @@ import { crossCheck } from './cross-checks.ts'
 import { documentSchema } from './document-schema.ts'
 import { configurationError, positionsOf } from './problems.ts'
 import { schemaProblems } from './schema-problems.ts'
-import { createSecretResolver } from './secrets.ts'
+import { createSecretResolver, withoutSecrets } from './secrets.ts'
 
 /**
  * Reads and checks weir.yaml, and resolves the secrets it refers to. Throws one `config_invalid` that lists every problem with
@@ -17,10 +17,24 @@ export async function loadConfiguration(path: string, env: NodeJS.ProcessEnv): P
   return await parseConfiguration(await readText(path), { file: path, env })
 }
 
-/** The same for a text that is already read; `file` is only named in errors. */
+/** What a check without secrets tells of a configuration. */
+export interface ConfigurationSummary {
+  readonly version: string
+  /** Number of tenants, sources, clients, agents, routes, budgets and analysts. */
+  readonly counts: Readonly<Record<Exclude<keyof WeirConfiguration, 'version'>, number>>
+}
+
+/** Checks weir.yaml like `loadConfiguration`; with `env` null without looking for the secrets, for places that have none. */
+export async function checkConfiguration(path: string, env: NodeJS.ProcessEnv | null): Promise<ConfigurationSummary> {
+  const { version, ...lists } = await parseConfiguration(await readText(path), { file: path, env })
+  const counts = Object.entries(lists).map(([name, items]) => [name, items.length])
+  return { version, counts: Object.fromEntries(counts) as ConfigurationSummary['counts'] }
+}
+
+/** The same for a text that is already read; `file` is only named in errors. Without `env` all secrets are empty. */
 export async function parseConfiguration(
   text: string,
-  options: { readonly file: string; readonly env: NodeJS.ProcessEnv },
+  options: { readonly file: string; readonly env: NodeJS.ProcessEnv | null },
 ): Promise<WeirConfiguration> {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
@@ -36,7 +50,7 @@ export async function parseConfiguration(
   if (!parsed.success) {
     throw configurationError(options.file, schemaProblems(documentSchema, parsed.error, value), positions)
   }
-  const resolver = createSecretResolver(options.env)
+  const resolver = options.env === null ? withoutSecrets : createSecretResolver(options.env)
   const configuration = await buildConfiguration(parsed.data, resolver)
   const problems = [...crossCheck(parsed.data), ...resolver.problems]
   if (problems.length > 0) throw configurationError(options.file, problems, positions)
