@@ -10,7 +10,7 @@ export {
 } from './settings.ts'
 export type { SettingDescription } from './settings.ts'
 export { checkConfiguration, loadConfiguration } from './configuration/load-configuration.ts'
-export type { ConfigurationSummary } from './configuration/load-configuration.ts'
+export type { ConfigurationSummary, LoadOptions } from './configuration/load-configuration.ts'
 export { createLog } from './log.ts'
 export type { LogLevel, LogOptions } from './log.ts'
 export { createMetrics } from './metrics.ts'

@@ -21,7 +21,7 @@ runService('dedup', start)
 async function start({ env, log, metrics, lifecycle, clock }: ServiceContext): Promise<void> {
   const settings = readConfig(env)
   log.info({ settings: settingsForLog(configSchema, settings) }, 'settings')
-  const configuration = await loadConfiguration(settings.WEIR_CONFIG, env)
+  const configuration = await loadConfiguration(settings.WEIR_CONFIG, env, { secretsOf: [] })
   const topics = topicNames(settings.WEIR_TOPIC_PREFIX)
   const faultPoint = createFaultPoint(env)
 

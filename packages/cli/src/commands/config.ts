@@ -22,7 +22,11 @@ export function register(program: Command): void {
 }
 
 async function check(options: CheckOptions): Promise<void> {
-  const { version, counts } = await checkConfiguration(options.file, options.secrets ? process.env : null)
+  const { version, counts } = await checkConfiguration(
+    options.file,
+    process.env,
+    options.secrets ? {} : { secretsOf: [] },
+  )
   if (options.json === true) {
     console.log(JSON.stringify({ ok: true, file: options.file, version, ...counts }))
     return

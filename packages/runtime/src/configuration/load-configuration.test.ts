@@ -66,9 +66,17 @@ describe('the example weir.yaml', () => {
   })
 
   it('can be checked where there are no secrets, with the same version', async () => {
-    const { version, counts } = await checkConfiguration(path, null)
+    const { version, counts } = await checkConfiguration(path, {}, { secretsOf: [] })
     expect(version).toBe((await loadConfiguration(path, env)).version)
     expect(counts).toEqual({ tenants: 2, sources: 4, clients: 2, agents: 4, routes: 5, budgets: 3, analysts: 1 })
+  })
+
+  it('gives a service the secrets it needs and no others', async () => {
+    const { WEIR_KEY_ANALYST_SHA256 } = env
+    const configuration = await loadConfiguration(path, { WEIR_KEY_ANALYST_SHA256 }, { secretsOf: ['analysts'] })
+    expect(configuration.analysts[0]?.keySha256).toBe(WEIR_KEY_ANALYST_SHA256)
+    expect(configuration.sources.flatMap(source => source.secrets)).toEqual([])
+    expect(configuration.clients.map(client => client.keySha256)).toEqual(['', ''])
   })
 
   it('that is not there is named with what to do', async () => {

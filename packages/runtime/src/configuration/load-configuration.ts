@@ -7,34 +7,50 @@ import { crossCheck } from './cross-checks.ts'
 import { documentSchema } from './document-schema.ts'
 import { configurationError, positionsOf } from './problems.ts'
 import { schemaProblems } from './schema-problems.ts'
-import { createSecretResolver, withoutSecrets } from './secrets.ts'
+import { createSecretResolver, type SecretHolder, secretHolders } from './secrets.ts'
+
+export interface LoadOptions {
+  /**
+   * Whose secrets and key hashes this process needs; those of others are not looked for and stay empty, so that a service can
+   * run without them. Default: all.
+   */
+  readonly secretsOf?: readonly SecretHolder[]
+}
 
 /**
  * Reads and checks weir.yaml, and resolves the secrets it refers to. Throws one `config_invalid` that lists every problem with
  * file, line, setting, value and what to do. The result is frozen; secret values are not enumerable.
  */
-export async function loadConfiguration(path: string, env: NodeJS.ProcessEnv): Promise<WeirConfiguration> {
-  return await parseConfiguration(await readText(path), { file: path, env })
+export async function loadConfiguration(
+  path: string,
+  env: NodeJS.ProcessEnv,
+  options: LoadOptions = {},
+): Promise<WeirConfiguration> {
+  return await parseConfiguration(await readText(path), { file: path, env, ...options })
 }
 
-/** What a check without secrets tells of a configuration. */
+/** What a check tells of a configuration. */
 export interface ConfigurationSummary {
   readonly version: string
   /** Number of tenants, sources, clients, agents, routes, budgets and analysts. */
   readonly counts: Readonly<Record<Exclude<keyof WeirConfiguration, 'version'>, number>>
 }
 
-/** Checks weir.yaml like `loadConfiguration`; with `env` null without looking for the secrets, for places that have none. */
-export async function checkConfiguration(path: string, env: NodeJS.ProcessEnv | null): Promise<ConfigurationSummary> {
-  const { version, ...lists } = await parseConfiguration(await readText(path), { file: path, env })
+/** Checks weir.yaml like `loadConfiguration`, and tells what is in it. */
+export async function checkConfiguration(
+  path: string,
+  env: NodeJS.ProcessEnv,
+  options: LoadOptions = {},
+): Promise<ConfigurationSummary> {
+  const { version, ...lists } = await loadConfiguration(path, env, options)
   const counts = Object.entries(lists).map(([name, items]) => [name, items.length])
   return { version, counts: Object.fromEntries(counts) as ConfigurationSummary['counts'] }
 }
 
-/** The same for a text that is already read; `file` is only named in errors. Without `env` all secrets are empty. */
+/** The same for a text that is already read; `file` is only named in errors. */
 export async function parseConfiguration(
   text: string,
-  options: { readonly file: string; readonly env: NodeJS.ProcessEnv | null },
+  options: LoadOptions & { readonly file: string; readonly env: NodeJS.ProcessEnv },
 ): Promise<WeirConfiguration> {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
@@ -50,7 +66,7 @@ export async function parseConfiguration(
   if (!parsed.success) {
     throw configurationError(options.file, schemaProblems(documentSchema, parsed.error, value), positions)
   }
-  const resolver = options.env === null ? withoutSecrets : createSecretResolver(options.env)
+  const resolver = createSecretResolver(options.env, options.secretsOf ?? secretHolders)
   const configuration = await buildConfiguration(parsed.data, resolver)
   const problems = [...crossCheck(parsed.data), ...resolver.problems]
   if (problems.length > 0) throw configurationError(options.file, problems, positions)

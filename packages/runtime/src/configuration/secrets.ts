@@ -41,8 +41,14 @@ export interface SecretResolver {
   readonly problems: readonly Problem[]
 }
 
-export function createSecretResolver(env: NodeJS.ProcessEnv): SecretResolver {
+/** Sections of weir.yaml that refer to secrets or key hashes. */
+export const secretHolders = ['sources', 'clients', 'analysts'] as const
+export type SecretHolder = (typeof secretHolders)[number]
+
+/** `of`: the sections whose references are read; those of others come back as `null`, without a problem. */
+export function createSecretResolver(env: NodeJS.ProcessEnv, of: readonly SecretHolder[]): SecretResolver {
   const problems: Problem[] = []
+  const isNeeded = (path: ConfigPath): boolean => of.some(section => section === path[0])
   const fault = (path: ConfigPath, message: string): null => {
     problems.push({ path, message })
     return null
@@ -54,6 +60,7 @@ export function createSecretResolver(env: NodeJS.ProcessEnv): SecretResolver {
   return {
     problems,
     secret: async (reference, path) => {
+      if (!isNeeded(path)) return null
       const text = await read(reference, path)
       if (text === null) return null
       const reason = secretFault(text)
@@ -61,6 +68,7 @@ export function createSecretResolver(env: NodeJS.ProcessEnv): SecretResolver {
       return hiddenSecret(reference, text)
     },
     keyHash: async (value, path) => {
+      if (!isNeeded(path)) return null
       const text = typeof value === 'string' ? value : await read(value, path)
       if (text === null) return null
       const where = typeof value === 'string' ? 'it' : nameOf(value)
@@ -73,13 +81,6 @@ export function createSecretResolver(env: NodeJS.ProcessEnv): SecretResolver {
         : hash
     },
   }
-}
-
-/** For checks in places that have no secrets: finds nothing and complains about nothing. */
-export const withoutSecrets: SecretResolver = {
-  problems: [],
-  secret: async () => await Promise.resolve(null),
-  keyHash: async () => await Promise.resolve(null),
 }
 
 type Read = { readonly kind: 'value'; readonly text: string } | { readonly kind: 'fault'; readonly message: string }
