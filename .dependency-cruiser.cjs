@@ -46,6 +46,13 @@ module.exports = {
       npm,
       node,
     ),
+    ...edges(
+      prod('^packages/system/src'),
+      '^packages/system/src',
+      '^(schemas|packages/[^/]+|ops)/src/index\\.ts$',
+      npm,
+      node,
+    ),
     ...edges(prod('^ops/'), '^ops/', contracts, npm, node),
     ...edges(
       prod('^services/([^/]+)/src/(domain/|ports\\.ts)'),
@@ -54,8 +61,8 @@ module.exports = {
       hash,
     ),
     ...edges(
-      prod('^services/([^/]+)/src/service\\.ts'),
-      '^services/$1/src/(domain/|ports\\.ts|metrics\\.ts)',
+      prod('^services/([^/]+)/src/service(\\.ts|/)'),
+      '^services/$1/src/(domain/|service/|ports\\.ts|metrics\\.ts)',
       contracts,
     ),
     ...edges(

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { freePorts } from './wait.ts'
 import { step, type Progress } from './progress.ts'
 import { runCommand } from './run-command.ts'
-import type { StackUrls } from './stack.ts'
+import type { StackUrls } from './stack-urls.ts'
 
 const composeFile = fileURLToPath(new URL('../../docker-compose.yml', import.meta.url))
 const backing = ['kafka', 'registry', 'postgres', 'redis']

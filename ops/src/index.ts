@@ -1,5 +1,6 @@
-export { startStack, chooseModes, noWayMessage, stackNames, toolsDirOf } from './stack.ts'
-export type { Stack, StackMode, StackName, StackOptions, StackUrls } from './stack.ts'
+export { startStack, chooseModes, noWayMessage, toolsDirOf } from './stack.ts'
+export type { Stack, StackMode, StackOptions } from './stack.ts'
+export { stackNames, type StackName, type StackUrls } from './stack-urls.ts'
 export { Supervisor, type ProcessSpec } from './supervisor.ts'
 export { stderrProgress, step, type Progress } from './progress.ts'
 export { accepts, freePorts, waitUntil, type WaitOptions } from './wait.ts'

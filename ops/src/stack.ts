@@ -10,17 +10,9 @@ import { step, type Progress } from './progress.ts'
 import { startRedis } from './redis.ts'
 import { fetchRegistry, startRegistry } from './registry.ts'
 import { answers } from './run-command.ts'
+import { stackNames, type StackName, type StackUrls } from './stack-urls.ts'
 import { Supervisor } from './supervisor.ts'
 
-export interface StackUrls {
-  readonly WEIR_KAFKA_BROKERS: string
-  readonly WEIR_SCHEMA_REGISTRY_URL: string
-  /** The administrator's URL. */
-  readonly DATABASE_URL: string
-  readonly REDIS_URL: string
-}
-
-export type StackName = keyof StackUrls
 export type StackMode = 'environment' | 'container' | 'native'
 
 export interface StackOptions {
@@ -39,8 +31,6 @@ export interface Stack {
   readonly supervisor: Supervisor
   stop(): Promise<void>
 }
-
-export const stackNames = ['WEIR_KAFKA_BROKERS', 'WEIR_SCHEMA_REGISTRY_URL', 'DATABASE_URL', 'REDIS_URL'] as const
 
 /** Which way each service is to be had. `null`: no way; then nothing is started and the message says what to do. */
 export function chooseModes(

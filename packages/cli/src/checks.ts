@@ -1,0 +1,124 @@
+// The checks of `weir check`: each a program of its own, one line each, the output only when it fails.
+import { spawn } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { checkout, stateRoot } from './paths.ts'
+
+export interface Check {
+  readonly name: string
+  readonly command: readonly string[]
+}
+
+const bin = (name: string): string => join(checkout, 'node_modules', '.bin', name)
+const node = (...args: string[]): string[] => [process.execPath, ...process.execArgv, ...args]
+
+export const checks: readonly Check[] = [
+  { name: 'format', command: [bin('prettier'), '--check', '--log-level', 'warn', '.'] },
+  { name: 'types', command: [bin('tsc'), '-p', 'tsconfig.json'] },
+  { name: 'lint', command: [bin('oxlint'), '--type-aware', '--deny-warnings'] },
+  {
+    name: 'import rule',
+    command: [
+      bin('depcruise'),
+      '--config',
+      '.dependency-cruiser.cjs',
+      'schemas',
+      'packages',
+      'services',
+      'test',
+      'bench',
+      'ops',
+    ],
+  },
+  { name: 'dead code', command: [bin('knip')] },
+  { name: 'generated schemas', command: node('schemas/tools/generate.ts', '--check') },
+  { name: 'unit tests', command: [...vitest('unit')] },
+]
+
+export interface CheckResult {
+  readonly name: string
+  readonly ok: boolean
+  readonly seconds: number
+  readonly output: string
+}
+
+/** Runs all checks, as many at once as there are cores; calls `report` as each ends. */
+export async function runChecks(report: (result: CheckResult) => void, signal?: AbortSignal): Promise<boolean> {
+  const waiting = [...checks]
+  let ok = true
+  const lane = async (): Promise<void> => {
+    for (let check = waiting.shift(); check !== undefined; check = waiting.shift()) {
+      const result = await runCheck(check, signal)
+      ok = ok && result.ok
+      report(result)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(4, availableParallelism()) }, lane))
+  return ok
+}
+
+export async function runCheck(
+  check: Check,
+  signal?: AbortSignal,
+  env: Record<string, string> = {},
+): Promise<CheckResult> {
+  const startedAt = performance.now()
+  const chunks: Buffer[] = []
+  const [command = '', ...args] = check.command
+  const child = spawn(command, args, {
+    cwd: checkout,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    signal,
+  })
+  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
+  child.stderr.on('data', (chunk: Buffer) => chunks.push(chunk))
+  const ok = await new Promise<boolean>(resolve => {
+    child.once('error', error => {
+      chunks.push(Buffer.from(error.message))
+      resolve(false)
+    })
+    child.once('close', code => resolve(code === 0))
+  })
+  const seconds = (performance.now() - startedAt) / 1000
+  return { name: check.name, ok, seconds, output: Buffer.concat(chunks).toString('utf8') }
+}
+
+/** A vitest run of one project that leaves its counts behind. */
+export function vitest(project: string): readonly string[] {
+  const reporter = fileURLToPath(new URL('count-reporter.ts', import.meta.url))
+  return [bin('vitest'), 'run', '--project', project, '--reporter=default', `--reporter=${reporter}`]
+}
+
+export interface Counts {
+  passed: number
+  failed: number
+  skipped: number
+}
+
+/** Where runs leave their counts; emptied by the call. */
+export function countsFile(): string {
+  mkdirSync(stateRoot, { recursive: true })
+  const file = join(stateRoot, `test-counts-${process.pid}.jsonl`)
+  rmSync(file, { force: true })
+  return file
+}
+
+export function readCounts(file: string): Counts {
+  const sum: Counts = { passed: 0, failed: 0, skipped: 0 }
+  let text = ''
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  for (const line of text.split('\n').filter(Boolean)) {
+    const counts = JSON.parse(line) as Counts & { pending: number }
+    sum.passed += counts.passed
+    sum.failed += counts.failed + counts.pending
+    sum.skipped += counts.skipped
+  }
+  return sum
+}
