@@ -1,0 +1,11 @@
+import { ceilingAsks } from '../budgets.ts'
+import { pass, type Gate } from './gate.ts'
+
+/** Ceilings are exact: the ledger decides in the statement that stores the verdict, and charges all of them or none. */
+export const ceiling: Gate = {
+  name: 'ceiling',
+  judge: ({ case: { item }, rules, atMs }) => {
+    const ceilings = ceilingAsks(rules.budgets, item.event, atMs)
+    return ceilings.length === 0 ? pass : { kind: 'ask_ledger', ceilings }
+  },
+}
