@@ -1,0 +1,50 @@
+import { eventKey, eventKeyText, partitionOf, sha256, uuidV5 } from '@weir/core'
+import type { RawEvent } from '@weir/schemas'
+
+/** A valid RawEvent; `n` makes its delivery id, so that equal calls make equal events. */
+export function rawEvent(eventId: string, n: number, change: Partial<RawEvent> = {}): RawEvent {
+  const tenant = change.tenant ?? 'acme'
+  const source = change.source ?? 'shop'
+  const data = change.data ?? Buffer.from(JSON.stringify({ eventId }))
+  const keyText = eventKeyText(tenant, source, eventId)
+  return {
+    tenant,
+    source,
+    eventKey: eventKey(tenant, source, eventId),
+    eventKeyText: keyText,
+    eventId,
+    keyOrigin: 'header',
+    deliveryId: uuidV5(['test delivery', String(n)]),
+    orderingKey: keyText,
+    type: 'order.paid',
+    subject: null,
+    object: null,
+    version: null,
+    run: null,
+    rootEvent: null,
+    cause: null,
+    hops: 0,
+    businessKey: null,
+    secondKey: null,
+    payloadDigest: sha256(data),
+    contentType: 'application/json',
+    data,
+    headers: [],
+    receivedAtMs: 1_700_000_000_000,
+    eventTimeMs: null,
+    eventTimeSigned: false,
+    copies: 1,
+    credentialId: 'main',
+    attempt: 0,
+    generation: 0,
+    replayId: null,
+    traceparent: null,
+    tracestate: null,
+    ...change,
+  }
+}
+
+/** An ordering key that belongs to partition `partition` of `partitions`. */
+export function orderingKeyOf(partition: number, partitions: number, seed = 'k'): string {
+  for (let i = 0; ; i++) if (partitionOf(`${seed}${i}`, partitions) === partition) return `${seed}${i}`
+}
