@@ -9,7 +9,7 @@ import { versions } from './versions.ts'
 import { accepts, freePorts, waitUntil } from './wait.ts'
 
 /** Downloads Kafka's jars when they are not there. */
-export async function fetchKafka(context: NativeContext): Promise<string> {
+export async function fetchKafka(context: Pick<NativeContext, 'toolsDir' | 'signal'>): Promise<string> {
   const target = join(context.toolsDir, `kafka-${versions.kafka}`)
   return await mavenLibs(
     target,
