@@ -117,6 +117,8 @@ export interface RateRequest {
 /** Answers all rates of a batch at once: for each delivery all its scopes take it, or it gets one reserved slot. Never throws. */
 export interface RateLimiter {
   ask(requests: readonly RateRequest[], nowMs: number): Promise<readonly RateAnswer[]>
+  /** The part of all partition numbers this instance owns, 0 to 1: its share of each rate while the limiter is away. */
+  setShare(share: number): void
 }
 
 /** Appends releases; resolves when all are acknowledged. */

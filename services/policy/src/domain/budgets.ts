@@ -1,4 +1,5 @@
 import { keyText, type BudgetConfiguration, type CeilingBudget, type RateBudget } from '@weir/core'
+import { civilTime, firstOfMonthMs } from './calendar.ts'
 import { emissionIntervalUs } from './gcra.ts'
 
 /** One rate a delivery is asked for. */
@@ -86,29 +87,7 @@ function fixedWindow(atMs: number, lengthMs: number): { readonly startMs: number
   return { startMs, endMs: startMs + lengthMs }
 }
 
-const dayMs = 86_400_000
-
 function monthWindow(atMs: number): { readonly startMs: number; readonly endMs: number } {
-  const { year, month } = monthOf(Math.floor(atMs / dayMs))
-  const next = month === 12 ? { year: year + 1, month: 1 } : { year, month: month + 1 }
-  return { startMs: firstDayOf(year, month) * dayMs, endMs: firstDayOf(next.year, next.month) * dayMs }
-}
-
-/** Days since 1970-01-01 of the first of a month, in the proleptic Gregorian calendar. */
-function firstDayOf(year: number, month: number): number {
-  const shifted = month <= 2 ? year - 1 : year
-  const era = Math.floor(shifted / 400)
-  const yearOfEra = shifted - era * 400
-  const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5)
-  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear
-  return era * 146_097 + dayOfEra - 719_468
-}
-
-/** The month a day since 1970-01-01 lies in. */
-function monthOf(day: number): { readonly year: number; readonly month: number } {
-  const estimate = 1970 + Math.floor(day / 365.2425)
-  for (let year = estimate + 1; year >= estimate - 1; year--) {
-    for (let month = 12; month >= 1; month--) if (firstDayOf(year, month) <= day) return { year, month }
-  }
-  return { year: estimate, month: 1 }
+  const { year, month } = civilTime(atMs)
+  return { startMs: firstOfMonthMs(year, month), endMs: firstOfMonthMs(year, month + 1) }
 }

@@ -1,5 +1,6 @@
 import type { Header } from '@weir/core'
 import type { RawEvent } from '@weir/schemas'
+import { civilTime } from './calendar.ts'
 
 /** CloudEvents 1.0 in Kafka binary mode: the value is the payload as received, the attributes are headers. */
 export function cloudEventHeaders(
@@ -31,48 +32,11 @@ export function cloudEventHeaders(
 
 /** RFC 3339 in UTC; null for a time no calendar has. */
 export function isoTime(ms: number): string | null {
+  if (!Number.isSafeInteger(ms)) return null
   const parts = civilTime(ms)
-  if (parts === null) return null
+  if (parts.year < 0 || parts.year > 9_999) return null
   const two = (value: number): string => String(value).padStart(2, '0')
   const date = `${String(parts.year).padStart(4, '0')}-${two(parts.month)}-${two(parts.day)}`
   const time = `${two(parts.hour)}:${two(parts.minute)}:${two(parts.second)}`
   return `${date}T${time}.${String(parts.millisecond).padStart(3, '0')}Z`
-}
-
-interface CivilTime {
-  readonly year: number
-  readonly month: number
-  readonly day: number
-  readonly hour: number
-  readonly minute: number
-  readonly second: number
-  readonly millisecond: number
-}
-
-const dayMs = 86_400_000
-
-/** Proleptic Gregorian calendar; four-digit years only. */
-function civilTime(ms: number): CivilTime | null {
-  if (!Number.isSafeInteger(ms)) return null
-  const days = Math.floor(ms / dayMs) + 719_468
-  const era = Math.floor(days / 146_097)
-  const dayOfEra = days - era * 146_097
-  const yearOfEra = Math.floor(
-    (dayOfEra - Math.floor(dayOfEra / 1_460) + Math.floor(dayOfEra / 36_524) - Math.floor(dayOfEra / 146_096)) / 365,
-  )
-  const dayOfYear = dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100))
-  const shifted = Math.floor((5 * dayOfYear + 2) / 153)
-  const month = shifted < 10 ? shifted + 3 : shifted - 9
-  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-  if (year < 0 || year > 9_999) return null
-  const rest = ms - Math.floor(ms / dayMs) * dayMs
-  return {
-    year,
-    month,
-    day: dayOfYear - Math.floor((153 * shifted + 2) / 5) + 1,
-    hour: Math.floor(rest / 3_600_000),
-    minute: Math.floor(rest / 60_000) % 60,
-    second: Math.floor(rest / 1_000) % 60,
-    millisecond: rest % 1_000,
-  }
 }

@@ -1,0 +1,82 @@
+import { decisionId, type RouteConfiguration } from '@weir/core'
+import type { ClaimRequest, GroupQuestion, StoredVerdict, WaitingPlace } from '../ports.ts'
+import { groupOf, type Case, type Item } from './case.ts'
+import type { Proposal } from './judge.ts'
+import { routedAgents } from './routing.ts'
+
+/** The deliveries an item stands for: one per routed agent, one without an agent when there is none, or the one that is released. */
+export function casesOf(item: Item, routes: readonly RouteConfiguration[]): Case[] {
+  const { event, admissionId, release } = item
+  if (release !== null) {
+    const { agent, decisionId: id, attempt, rateReserved } = release
+    return [{ item, agent, agents: [agent], decisionId: id, attempt, rateReserved }]
+  }
+  const routed = routedAgents(routes, event)
+  const agents = routed.length === 0 ? [''] : routed
+  return agents.map(agent => {
+    const id = decisionId(event.eventKey, admissionId, agent, 'policy')
+    return { item, agent, agents: routed, decisionId: id, attempt: 0, rateReserved: false }
+  })
+}
+
+/** Which waiting deliveries could hold up these. One more than the batch has of a group: then one that is not in the batch shows. */
+export function questionsOf(cases: readonly Case[]): GroupQuestion[] {
+  const questions = new Map<string, GroupQuestion>()
+  for (const { agent, item } of cases) {
+    if (agent === '') continue
+    const { orderingKey } = item.event
+    const { logId, offset } = item.origin
+    const key = `${groupOf(agent, orderingKey)}\u0000${logId}`
+    const known = questions.get(key)
+    const belowOffset = Math.max(offset, known?.belowOffset ?? 0)
+    const limit = item.release === null ? (known?.limit ?? 1) : (known?.limit ?? 1) + 1
+    questions.set(key, { agent, orderingKey, logId, belowOffset, limit })
+  }
+  return [...questions.values()]
+}
+
+/**
+ * The deliveries of a batch that wait behind one of a smaller offset. A release earlier in the batch that is not held up itself holds
+ * up nobody: should the limiter or the ledger defer it, they also hold back what comes after it.
+ */
+export function heldUp(
+  cases: readonly Case[],
+  waiting: readonly WaitingPlace[],
+  stored: readonly StoredVerdict[],
+): ReadonlySet<Case> {
+  const places = new Map<string, WaitingPlace[]>()
+  for (const place of waiting) {
+    const group = groupOf(place.agent, place.orderingKey)
+    places.set(group, [...(places.get(group) ?? []), place])
+  }
+  const ended = new Set(stored.filter(row => row.verdict !== 'defer').map(attemptKey))
+  const passing = new Set<string>()
+  const held = new Set<Case>()
+  for (const subject of cases) {
+    const { agent, item, decisionId: id } = subject
+    const before = places.get(groupOf(agent, item.event.orderingKey)) ?? []
+    const blocks = (place: WaitingPlace): boolean =>
+      place.logId === item.origin.logId && place.offset < item.origin.offset && !passing.has(place.decisionId)
+    if (ended.has(attemptKey(subject)) || !before.some(blocks)) passing.add(id)
+    else held.add(subject)
+  }
+  return held
+}
+
+export function attemptKey(of: { readonly decisionId: string; readonly attempt: number }): string {
+  return `${of.decisionId}:${of.attempt}`
+}
+
+/** Adds to each proposal what the ledger needs to keep order inside the batch. */
+export function claimRequests(proposals: readonly Proposal[]): ClaimRequest[] {
+  const groups = new Map<string, { readonly number: number; mayWait: boolean }>()
+  return proposals.map(proposal => {
+    const { agent, item } = proposal.case
+    const key = groupOf(agent, item.event.orderingKey)
+    const group = groups.get(key) ?? { number: groups.size + 1, mayWait: false }
+    groups.set(key, group)
+    const isDeferrable = proposal.verdict === 'defer' || proposal.ceilings.some(ask => ask.onExhaust === 'defer')
+    group.mayWait ||= isDeferrable
+    return { proposal, group: group.number, mayWait: group.mayWait }
+  })
+}

@@ -1,0 +1,6 @@
+export { configSchema } from './config.ts'
+export { PolicyService, type PolicyOptions } from './service.ts'
+export { PostgresPolicyLedger } from './adapters/postgres-policy-ledger.ts'
+export { RedisRateLimiter, type RedisRateLimiterOptions } from './adapters/redis-rate-limiter.ts'
+export { createAvroPolicyCodec } from './adapters/avro-policy-codec.ts'
+export { createPolicyMetrics, type PolicyMetrics } from './metrics.ts'
