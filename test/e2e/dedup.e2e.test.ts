@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { dumpLog } from '../support/log-dump.ts'
 import { publish, publishRaw, rawEvent, untilRead } from '../support/raw-events.ts'
 import { startTestSystem, type TestSystem } from '../support/system.ts'
@@ -9,6 +9,7 @@ const group = (): string => `${test.system.options.topicPrefix}dedup`
 beforeAll(async () => {
   test = await startTestSystem({ partitions: 3, env: { WEIR_DEDUP_BATCH_RECORDS: '50' } })
 })
+afterEach(async () => await test.system.stop())
 afterAll(async () => await test.end())
 
 /** Event ids in weir.events as Kafka's own client reads them, with how often each is there. */
@@ -44,7 +45,6 @@ describe('killed at a named point, then started again', () => {
       await test.system.supervisor.gone('dedup', 60_000)
       await test.system.start('dedup', { untilReady: false })
       await expectOnce(sent)
-      await test.system.supervisor.stop('dedup')
     },
   )
 })
@@ -68,7 +68,6 @@ describe('take-over', () => {
     await publishRaw(test, [rawEvent('after-set-back', 1)])
     await expectOnce([...sent, 'after-set-back'])
     expect(await alarms()).toContain('group_offset_lost')
-    await test.system.supervisor.stop('dedup')
   })
 
   it('re-creates what Postgres lost, with an alarm: no event twice, none lost', async () => {
@@ -93,7 +92,6 @@ describe('take-over', () => {
     await publishRaw(test, [rawEvent('after-restore', 1)])
     await expectOnce([...sent, 'after-restore'])
     expect(await alarms()).toContain('postgres_behind')
-    await test.system.supervisor.stop('dedup')
   })
 
   it('fences an instance frozen past its session', async () => {
@@ -116,8 +114,6 @@ describe('take-over', () => {
       [...sent].map((id, n) => rawEvent(id, `again ${n}`)),
     )
     await expectOnce(sent)
-    await test.system.supervisor.stop('dedup')
-    await test.system.supervisor.stop('dedup-2')
   })
 })
 
@@ -146,7 +142,6 @@ describe('hostile records', () => {
     const parked = await dumpLog(test.urls.WEIR_KAFKA_BROKERS, [test.topics.parked])
     const reasons = parked.map(record => record.headers.get('weir-parked-reason')?.toString())
     expect(reasons.sort()).toEqual(['empty', 'empty', 'invalid_event', 'malformed', 'malformed', 'schema_unknown'])
-    await test.system.supervisor.stop('dedup')
   })
 })
 

@@ -42,11 +42,35 @@ export async function takeOver(
     if (!(await owners.advance(ownership, positions))) {
       throw new WeirError('fenced', `another instance took over ${stage} ${partition} during take-over`)
     }
-    return { ownership, writer, positions }
+    return { ownership, writer: await repairOffsets(options, partition, { writer, inputs, positions }), positions }
   } catch (error) {
     await writer.close()
     throw error
   }
+}
+
+/** A group offset that went back is set right, so that lag is true and the next take-over has nothing to alarm about. */
+async function repairOffsets(
+  options: StageOptions,
+  partition: number,
+  state: {
+    readonly writer: PartitionWriter
+    readonly inputs: readonly InputState[]
+    readonly positions: readonly LogPosition[]
+  },
+): Promise<PartitionWriter> {
+  const behind = state.positions.filter(position => {
+    const committed = state.inputs.find(input => input.topic === position.topic)?.committed ?? 0
+    return committed < position.emittedBelow
+  })
+  if (behind.length === 0) return state.writer
+  const positions = behind.map(({ topic, emittedBelow }) => ({ topic, partition, nextOffset: emittedBelow }))
+  const result = await state.writer.run({ records: [], positions })
+  if (result.kind === 'committed') return state.writer
+  throw new WeirError(
+    'fenced',
+    `${options.stage} ${partition}: the group offset could not be set right (${result.kind})`,
+  )
 }
 
 /** Opening fences: when it resolves, no other owner can commit under this transactional id, and offsets read are final. */
