@@ -71,8 +71,12 @@ export class PolicyService implements StageHandler {
     const refused = judged.answers.filter(({ row }) => row.agent === agent && row.verdict === 'allow')
     const override = { code, detail: `topic ${topic} refused this batch: ${code}` }
     const deliveries = refused.map(({ row }) => ({ decisionId: row.decisionId, attempt: row.attempt }))
-    if (!(await ledger.park(context.ownership, deliveries, { ...override, atMs: judged.nowMs }))) return { kind: 'fenced' }
-    log.error({ topic, code, deliveries: deliveries.length }, 'an agent topic refuses records; its deliveries are parked')
+    if (!(await ledger.park(context.ownership, deliveries, { ...override, atMs: judged.nowMs })))
+      return { kind: 'fenced' }
+    log.error(
+      { topic, code, deliveries: deliveries.length },
+      'an agent topic refuses records; its deliveries are parked',
+    )
     const isRefused = new Set(refused)
     const answers = judged.answers.map(answer =>
       isRefused.has(answer) ? { ...answer, row: { ...answer.row, override: answer.row.override ?? override } } : answer,
@@ -112,7 +116,11 @@ export class PolicyService implements StageHandler {
       if (record.topic !== topics.decisions) continue
       const decoded = await codec.decodeDecision(record)
       if (decoded.kind === 'ok') decisions.push(decoded.value)
-      else log.error({ offset: record.offset, detail: decoded.detail }, 'a decision is not readable: its rows are not rebuilt')
+      else
+        log.error(
+          { offset: record.offset, detail: decoded.detail },
+          'a decision is not readable: its rows are not rebuilt',
+        )
     }
     return decisions
   }
@@ -142,7 +150,10 @@ function recordsOf(output: OutputContext, batch: StageBatch, judged: JudgedBatch
   for (const { item, row } of judged.answers) {
     byOffset.set(row.offset, [...(byOffset.get(row.offset) ?? []), ...outputsOf(output, item, row)])
   }
-  return batch.records.flatMap(({ offset }) => [...(judged.unreadable.get(offset) ?? []), ...(byOffset.get(offset) ?? [])])
+  return batch.records.flatMap(({ offset }) => [
+    ...(judged.unreadable.get(offset) ?? []),
+    ...(byOffset.get(offset) ?? []),
+  ])
 }
 
 function fenced(ownership: Ownership): WeirError {

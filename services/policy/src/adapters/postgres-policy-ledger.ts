@@ -2,7 +2,15 @@ import { WeirError, type ClaimContext, type LogPosition, type Ownership, type St
 import { positionArrays, type Database, type SqlValue } from '@weir/postgres'
 import type { Candidate, WaitingDelivery } from '../domain/release.ts'
 import type { Restoration } from '../domain/restore.ts'
-import type { ClaimRequest, GroupQuestion, Look, PolicyLedger, StoredVerdict, WaitingLook, WaitingPlace } from '../ports.ts'
+import type {
+  ClaimRequest,
+  GroupQuestion,
+  Look,
+  PolicyLedger,
+  StoredVerdict,
+  WaitingLook,
+  WaitingPlace,
+} from '../ports.ts'
 import { claimParameters } from './claim-parameters.ts'
 import { restoreParameters } from './restore-parameters.ts'
 import { verdictOf, type VerdictRow } from './verdict-row.ts'
@@ -144,10 +152,10 @@ export class PostgresPolicyLedger implements PolicyLedger {
     committed: readonly LogPosition[],
     decisionIds: readonly string[] | null,
   ): Promise<boolean> {
-    const [row] = await this.#db.query<{ deleted: number }>('select policy.settle($1, $2, $3, $4, $5, $6, $7) as deleted', [
-      ...[ownership.partition, ownership.epoch, ...positionArrays(committed)],
-      decisionIds,
-    ])
+    const [row] = await this.#db.query<{ deleted: number }>(
+      'select policy.settle($1, $2, $3, $4, $5, $6, $7) as deleted',
+      [...[ownership.partition, ownership.epoch, ...positionArrays(committed)], decisionIds],
+    )
     return (row?.deleted ?? -1) >= 0
   }
 
@@ -202,7 +210,11 @@ export class PostgresPolicyLedger implements PolicyLedger {
     if (restored < 0) return null
     const parked = rows.parked[0]
     if (parked === undefined) return restored
-    const why = { code: parked.reasons[0]?.code ?? 'refused', detail: parked.reasons[0]?.detail ?? '', atMs: parked.atMs }
+    const why = {
+      code: parked.reasons[0]?.code ?? 'refused',
+      detail: parked.reasons[0]?.detail ?? '',
+      atMs: parked.atMs,
+    }
     return (await this.park(ownership, rows.parked, why)) ? restored : null
   }
 }

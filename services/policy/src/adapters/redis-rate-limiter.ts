@@ -113,7 +113,8 @@ function commandOf(requests: readonly RateRequest[], prefix: string): { keys: st
 }
 
 function answersOf(requests: readonly RateRequest[], reply: unknown): RateAnswer[] {
-  if (!Array.isArray(reply) || reply.length !== requests.length * 3) throw new Error('the rate script gave no usable answer')
+  if (!Array.isArray(reply) || reply.length !== requests.length * 3)
+    throw new Error('the rate script gave no usable answer')
   const numbers = reply.map(Number)
   return requests.map(({ scopes }, i) => {
     const [slotMs = 0, place = 0, used = 0] = numbers.slice(i * 3, i * 3 + 3)

@@ -6,7 +6,9 @@ import type { Restoration } from '../domain/restore.ts'
 export function restoreParameters({ partition, epoch }: Ownership, rows: Restoration): SqlValue[] {
   const decisions = rows.verdicts.map(({ decision }) => decision)
   const charges = decisions.flatMap((decision, i) => decision.charges.map(charge => ({ entry: i + 1, charge })))
-  const waiting = rows.verdicts.flatMap(({ decision, waiting: row }, i) => (row === null ? [] : [{ entry: i + 1, decision, row }]))
+  const waiting = rows.verdicts.flatMap(({ decision, waiting: row }, i) =>
+    row === null ? [] : [{ entry: i + 1, decision, row }],
+  )
   return [
     ...[partition, epoch],
     decisions.map(({ decisionId }) => decisionId),

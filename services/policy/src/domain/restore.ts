@@ -29,7 +29,9 @@ export function restorationOf(decisions: readonly Decision[]): Restoration {
     decision,
     waiting: decision.attempt === last.get(decision.decisionId) ? waitingOf(decision) : null,
   }))
-  const ended = mine.filter(({ decisionId, attempt, verdict }) => attempt === last.get(decisionId) && verdict !== 'defer')
+  const ended = mine.filter(
+    ({ decisionId, attempt, verdict }) => attempt === last.get(decisionId) && verdict !== 'defer',
+  )
   return {
     verdicts,
     ended: ended.map(({ decisionId }) => decisionId),

@@ -51,7 +51,9 @@ export async function judgeBatch(
     countVerdict(options, row)
     return [{ item, row }]
   })
-  const unreadable = new Map(faults.map(fault => [fault.record.offset, unreadableOutputs(output, fault.record, fault, look.nowMs)]))
+  const unreadable = new Map(
+    faults.map(fault => [fault.record.offset, unreadableOutputs(output, fault.record, fault, look.nowMs)]),
+  )
   return { answers: inOrder(items, look.stored, fresh), unreadable, nowMs: look.nowMs }
 }
 
@@ -118,7 +120,13 @@ async function propose(options: PolicyOptions, cases: readonly Case[], look: Loo
   const asking = first.flatMap(({ subject, judgement }) =>
     judgement.kind === 'ask_rate' ? [{ subject, request: rateRequest(subject, judgement) }] : [],
   )
-  const answers = asking.length === 0 ? [] : await options.limiter.ask(asking.map(({ request }) => request), look.nowMs)
+  const answers =
+    asking.length === 0
+      ? []
+      : await options.limiter.ask(
+          asking.map(({ request }) => request),
+          look.nowMs,
+        )
   for (const [i, { subject }] of asking.entries()) {
     const answer = answers[i]
     if (answer !== undefined) rates.set(subject, answer)

@@ -38,7 +38,11 @@ export class Releaser {
   }
 
   #choose(candidates: readonly Candidate[], nowMs: number): Candidate[] {
-    const { rules, claimTimeoutMs = policyDefaults.claimTimeoutMs, maxReleases = policyDefaults.maxReleases } = this.#options
+    const {
+      rules,
+      claimTimeoutMs = policyDefaults.claimTimeoutMs,
+      maxReleases = policyDefaults.maxReleases,
+    } = this.#options
     const due = dueDeliveries(candidates, {
       nowMs,
       claimTimeoutMs,
@@ -63,7 +67,10 @@ export class Releaser {
       const event = await codec.decodeEvent(waiting.event)
       if (event.kind === 'fault') {
         // It was readable when it was deferred; an operator must see why it is not now. Those behind it keep waiting.
-        log.error({ decisionId, detail: event.detail, partition: ownership.partition }, 'a waiting event is not readable')
+        log.error(
+          { decisionId, detail: event.detail, partition: ownership.partition },
+          'a waiting event is not readable',
+        )
         continue
       }
       const release = releaseOf(waiting, event.value, nowMs)
