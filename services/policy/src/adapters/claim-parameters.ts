@@ -12,8 +12,12 @@ export function claimParameters(
 ): SqlValue[] {
   const { partition, epoch } = ownership
   return [
-    ...[partition, epoch, ...positionArrays(committed)],
-    ...[batch.logId, at.atMs, at.configVersion],
+    partition,
+    epoch,
+    ...positionArrays(committed),
+    batch.logId,
+    at.atMs,
+    at.configVersion,
     ...proposalArrays(requests),
     ...askArrays(requests),
   ]

@@ -103,7 +103,10 @@ export class PostgresPolicyLedger implements PolicyLedger {
     const first = batch.records[0]?.offset ?? 0
     const last = batch.records.at(-1)?.offset ?? -1
     const params: SqlValue[] = [
-      ...[batch.logId, batch.partition, first, last],
+      batch.logId,
+      batch.partition,
+      first,
+      last,
       questions.map(question => question.agent),
       questions.map(question => question.orderingKey),
       questions.map(question => question.logId),
@@ -139,10 +142,13 @@ export class PostgresPolicyLedger implements PolicyLedger {
     why: { readonly code: string; readonly detail: string; readonly atMs: number },
   ): Promise<boolean> {
     const [row] = await this.#db.query<{ mine: boolean }>('select policy.park($1, $2, $3, $4, $5, $6, $7) as mine', [
-      ...[ownership.partition, ownership.epoch],
+      ownership.partition,
+      ownership.epoch,
       deliveries.map(delivery => delivery.decisionId),
       deliveries.map(delivery => delivery.attempt),
-      ...[why.code, why.detail, why.atMs],
+      why.code,
+      why.detail,
+      why.atMs,
     ])
     return row?.mine === true
   }
@@ -154,7 +160,7 @@ export class PostgresPolicyLedger implements PolicyLedger {
   ): Promise<boolean> {
     const [row] = await this.#db.query<{ deleted: number }>(
       'select policy.settle($1, $2, $3, $4, $5, $6, $7) as deleted',
-      [...[ownership.partition, ownership.epoch, ...positionArrays(committed)], decisionIds],
+      [ownership.partition, ownership.epoch, ...positionArrays(committed), decisionIds],
     )
     return (row?.deleted ?? -1) >= 0
   }
@@ -196,7 +202,8 @@ export class PostgresPolicyLedger implements PolicyLedger {
     released: readonly { readonly decisionId: string; readonly attempt: number }[],
   ): Promise<boolean> {
     const [row] = await this.#db.query<{ mine: boolean }>('select policy.mark_released($1, $2, $3, $4) as mine', [
-      ...[ownership.partition, ownership.epoch],
+      ownership.partition,
+      ownership.epoch,
       released.map(({ decisionId }) => decisionId),
       released.map(({ attempt }) => attempt),
     ])

@@ -10,7 +10,8 @@ export function restoreParameters({ partition, epoch }: Ownership, rows: Restora
     row === null ? [] : [{ entry: i + 1, decision, row }],
   )
   return [
-    ...[partition, epoch],
+    partition,
+    epoch,
     decisions.map(({ decisionId }) => decisionId),
     decisions.map(({ attempt }) => attempt),
     decisions.map(({ agent }) => agent ?? ''),

@@ -90,8 +90,24 @@ function decisionOf(item: Item, row: StoredVerdict): Decision {
   const isParked = row.override !== null
   const isWaiting = row.verdict === 'defer'
   return {
-    ...{ tenant, source, eventKey, eventKeyText, type, subject, object, version, run, rootEvent, cause, hops },
-    ...{ deliveryId, orderingKey, payloadDigest, businessKey, generation, traceparent },
+    tenant,
+    source,
+    eventKey,
+    eventKeyText,
+    type,
+    subject,
+    object,
+    version,
+    run,
+    rootEvent,
+    cause,
+    hops,
+    deliveryId,
+    orderingKey,
+    payloadDigest,
+    businessKey,
+    generation,
+    traceparent,
     decisionId: row.decisionId,
     stage: 'policy',
     admissionId: item.admissionId,
@@ -100,7 +116,11 @@ function decisionOf(item: Item, row: StoredVerdict): Decision {
     verdict: isParked ? 'parked' : row.verdict,
     reasons: row.override === null ? row.reasons : [refused(row.override), ...row.reasons],
     inputTopic: record.topic,
-    input: { logId: row.logId, partition: row.partition, offset: row.offset },
+    input: {
+      logId: row.logId,
+      partition: row.partition,
+      offset: row.offset,
+    },
     original: item.release === null ? null : item.origin,
     payloadDiffers: false,
     copies: 1,
@@ -119,6 +139,37 @@ function refused(override: { readonly code: string; readonly detail: string }): 
   return reason(topicGate, override.code, override.detail)
 }
 
+/** What is not known of a record that cannot be read. */
+const unknownFields = {
+  tenant: '',
+  source: '',
+  type: 'unreadable',
+  subject: null,
+  object: null,
+  version: null,
+  run: null,
+  rootEvent: null,
+  cause: null,
+  hops: 0,
+  admissionId: '',
+  deliveryId: '',
+  orderingKey: '',
+  agent: null,
+  agents: [],
+  original: null,
+  payloadDiffers: false,
+  businessKey: null,
+  copies: 1,
+  attempt: 0,
+  generation: 0,
+  effects: '',
+  charges: [],
+  notBeforeMs: null,
+  waitingEvent: null,
+  configVersion: '',
+  traceparent: null,
+} as const
+
 function unreadableDecision(
   context: OutputContext,
   record: LogRecord,
@@ -128,19 +179,16 @@ function unreadableDecision(
   const digest = sha256(record.value ?? Buffer.alloc(0))
   const place = `${context.logId}:${context.partition}:${record.offset}`
   return {
+    ...unknownFields,
     decisionId: decisionId(digest, place, '', 'policy'),
     stage: 'policy',
-    ...{ tenant: '', source: '', eventKey: digest, eventKeyText: `unreadable/${place}`, type: 'unreadable' },
-    ...{ subject: null, object: null, version: null, run: null, rootEvent: null, cause: null, hops: 0 },
-    ...{ admissionId: '', deliveryId: '', orderingKey: '', agent: null, agents: [] },
+    eventKey: digest,
+    eventKeyText: `unreadable/${place}`,
     verdict: 'parked',
     reasons: [reason('schema', fault.code, fault.detail)],
     inputTopic: record.topic,
     input: { logId: context.logId, partition: context.partition, offset: record.offset },
-    original: null,
     payloadDigest: digest,
-    ...{ payloadDiffers: false, businessKey: null, copies: 1, attempt: 0, generation: 0, effects: '', charges: [] },
-    ...{ notBeforeMs: null, waitingEvent: null, configVersion: '', traceparent: null },
     atMs,
     appendedAtMs: record.timestampMs,
   }
