@@ -47,7 +47,8 @@ export function register(program: Command): void {
           audit_sink: settings.WEIR_DB_PASSWORD_AUDIT_SINK,
           audit_reader: settings.WEIR_DB_PASSWORD_AUDIT_READER,
         },
-        configuration: await loadConfiguration(settings.WEIR_CONFIG, process.env),
+        // It needs the names of the agents, nobody's secrets.
+        configuration: await loadConfiguration(settings.WEIR_CONFIG, process.env, { secretsOf: [] }),
         log: createLog({ service: 'prepare', level: 'info' }),
       })
       console.log('Prepared.')
