@@ -141,7 +141,14 @@ describe('hostile records', () => {
     await expectOnce(['after-poison'])
     const parked = await dumpLog(test.urls.WEIR_KAFKA_BROKERS, [test.topics.parked])
     const reasons = parked.map(record => record.headers.get('weir-parked-reason')?.toString())
-    expect(reasons.sort()).toEqual(['empty', 'empty', 'invalid_event', 'malformed', 'malformed', 'schema_unknown'])
+    expect(reasons.toSorted((a, b) => (a ?? '').localeCompare(b ?? ''))).toEqual([
+      'empty',
+      'empty',
+      'invalid_event',
+      'malformed',
+      'malformed',
+      'schema_unknown',
+    ])
   })
 })
 

@@ -10,6 +10,7 @@ import { register as schemas } from './commands/schemas.ts'
 import { register as status } from './commands/status.ts'
 import { register as test } from './commands/test.ts'
 import { register as up } from './commands/up.ts'
+import { register as why } from './commands/why.ts'
 import { exitCodes } from './exit-codes.ts'
 
 /** Every command of `weir`, in the order of its help. */
@@ -21,6 +22,7 @@ const commands: readonly ((program: Command) => void)[] = [
   reset,
   schemas,
   config,
+  why,
   prepare,
   check,
   test,

@@ -1,0 +1,178 @@
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
+import { errorCatalogue, WeirError, type AnalystConfiguration, type ErrorCode, type Log } from '@weir/core'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { unpackHeaders } from '../domain/columns.ts'
+import { questionNames, questionsFor, type Question } from '../domain/question.ts'
+import { tell } from '../domain/story.ts'
+import type { AuditQueries, MessageFilter, TenantScope } from './postgres-audit-queries.ts'
+
+export interface ApiOptions {
+  readonly host: string
+  readonly port: number
+  readonly analysts: readonly AnalystConfiguration[]
+  readonly queries: AuditQueries
+  readonly log: Log
+}
+
+type Query = Readonly<Record<string, string | string[] | undefined>>
+
+const maxEvents = 20
+const maxStoryRows = 5_000
+const maxPage = 1_000
+
+/** The analysts' API. Every request needs a key of weir.yaml; an analyst sees the tenants it was given and no others. */
+export async function startApi(options: ApiOptions): Promise<{ readonly port: number; close(): Promise<void> }> {
+  const app = Fastify({ bodyLimit: 1_024, requestTimeout: 30_000 })
+  const { queries } = options
+  handleErrors(app, options.log)
+  app.get('/v1/why', async (request, reply) => {
+    const { scope } = authorize(options, request)
+    return await reply.send(await why(queries, request.query as Query, scope))
+  })
+  app.get('/v1/messages', async (request, reply) => {
+    const { scope } = authorize(options, request)
+    const filter = filterOf(request.query as Query)
+    const rows = await queries.messages(filter, scopeOf(scope, request.query as Query))
+    const page = rows.slice(0, filter.limit)
+    const complete = rows.length <= filter.limit
+    return await reply.send({ messages: page, complete, cursor: page.at(-1)?.leafIndex ?? filter.after })
+  })
+  app.get('/v1/messages/:leaf', async (request, reply) => {
+    const { scope } = authorize(options, request)
+    const message = await queries.message(integer('leaf', (request.params as { leaf: string }).leaf), scope)
+    if (message === null) throw new WeirError('not_found', 'no such message')
+    const { key, value, headers, ...columns } = message
+    return await reply.send({
+      ...columns,
+      key: key?.toString('base64') ?? null,
+      value: value?.toString('base64') ?? null,
+      headers: unpackHeaders(headers).map(([name, bytes]) => [name, bytes.toString('base64')]),
+    })
+  })
+  app.get('/v1/coverage', async (request, reply) => {
+    authorize(options, request)
+    return await reply.send({ logs: await queries.coverage() })
+  })
+  await app.listen({ host: options.host, port: options.port })
+  const address = app.server.address()
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : options.port,
+    close: async () => await app.close(),
+  }
+}
+
+async function why(queries: AuditQueries, query: Query, granted: TenantScope) {
+  const scope = scopeOf(granted, query)
+  const asked = questionsOf(query)
+  if (asked.length === 0) {
+    throw invalid(`ask with one of ${['q', ...questionNames].join(', ')}, for example /v1/why?subject=acme/api`)
+  }
+  for (const question of asked) {
+    const keys = await queries.eventKeys(question, scope, maxEvents)
+    if (keys.length === 0) continue
+    const events = tell(await queries.story(keys.slice(0, maxEvents), scope, maxStoryRows))
+    const sentences = events.flatMap(event => event.steps.map(step => step.sentence))
+    return { question, events, sentences, moreEvents: keys.length > maxEvents }
+  }
+  throw new WeirError('not_found', 'nothing is known about it', {
+    publicDetail: 'Nothing is known about it. GET /v1/coverage tells how far the store has landed.',
+  })
+}
+
+function questionsOf(query: Query): Question[] {
+  for (const name of ['q', ...questionNames] as const) {
+    const value = query[name]
+    if (typeof value !== 'string') continue
+    const questions = questionsFor(name === 'q' ? 'any' : name, value)
+    if ('fault' in questions) throw invalid(questions.fault)
+    return [...questions]
+  }
+  return []
+}
+
+function filterOf(query: Query): MessageFilter {
+  const questions = questionNames.flatMap(name => {
+    const value = query[name]
+    if (typeof value !== 'string') return []
+    const found = questionsFor(name, value)
+    if ('fault' in found) throw invalid(found.fault)
+    return [...found]
+  })
+  const text = (name: string): string | null => (typeof query[name] === 'string' ? query[name] : null)
+  const number = (name: string): number | null => (text(name) === null ? null : integer(name, text(name) ?? ''))
+  const limit = number('limit') ?? 100
+  if (limit < 1 || limit > maxPage) throw invalid(`limit is ${limit}, not between 1 and ${maxPage}`)
+  return {
+    questions,
+    agent: text('agent'),
+    kind: text('kind'),
+    fromMs: number('from_ms'),
+    toMs: number('to_ms'),
+    after: number('cursor') ?? -1,
+    limit,
+  }
+}
+
+function integer(name: string, text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw invalid(`${name} is "${text.slice(0, 40)}", not a whole number`)
+}
+
+/** The tenant asked for, when the analyst may see it; else all it may see. */
+function scopeOf(granted: TenantScope, query: Query): TenantScope {
+  const tenant = query['tenant']
+  if (typeof tenant !== 'string') return granted
+  if (granted !== null && !granted.includes(tenant))
+    throw new WeirError('forbidden', `this key may not see tenant ${tenant}`)
+  return [tenant]
+}
+
+function authorize({ analysts }: ApiOptions, request: FastifyRequest): { readonly scope: TenantScope } {
+  const [scheme, key] = (request.headers.authorization ?? '').split(' ')
+  const digest = createHash('sha256')
+    .update(key ?? '')
+    .digest()
+  let found: AnalystConfiguration | null = null
+  // All are compared, in constant time each: the answer's time tells nothing about which key is close.
+  for (const analyst of analysts) {
+    const wanted = Buffer.from(analyst.keySha256, 'hex')
+    if (wanted.length === digest.length && timingSafeEqual(wanted, digest)) found = analyst
+  }
+  if (found === null || scheme?.toLowerCase() !== 'bearer')
+    throw new WeirError('unauthorized', 'no analyst has this key')
+  return { scope: found.tenants.includes('*') ? null : found.tenants }
+}
+
+function invalid(detail: string): WeirError {
+  return new WeirError('invalid_value', detail, { publicDetail: detail })
+}
+
+/** RFC 9457 problem details; what operators need goes to the log under the same correlation id. */
+function handleErrors(app: FastifyInstance, log: Log): void {
+  app.setNotFoundHandler(async (_request, reply) => await problem(reply, 'not_found', undefined))
+  app.setErrorHandler(async (error, _request, reply) => {
+    if (error instanceof WeirError && errorCatalogue[error.code].status !== 0) {
+      return await problem(reply, error.code, error.publicDetail)
+    }
+    const isAway = error instanceof WeirError && error.retriable
+    const correlationId = randomUUID()
+    log.error({ err: error, correlationId }, 'a request failed')
+    return await problem(reply, isAway ? 'temporarily_unavailable' : 'internal', undefined, correlationId)
+  })
+}
+
+async function problem(reply: FastifyReply, code: ErrorCode, detail: string | undefined, correlationId = randomUUID()) {
+  const { status, title, remedy } = errorCatalogue[code]
+  if (status === 401) reply.header('www-authenticate', 'Bearer')
+  if (status === 503) reply.header('retry-after', '2')
+  return await reply
+    .status(status)
+    .type('application/problem+json')
+    .send({
+      type: `https://weir.dev/problems/${code.replaceAll('_', '-')}`,
+      title,
+      status,
+      detail: detail ?? remedy,
+      correlation_id: correlationId,
+    })
+}
