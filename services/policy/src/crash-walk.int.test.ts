@@ -65,6 +65,17 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   },
 )
 
+/** Found by this walk: a deferral that is read again has to hold up what is new behind it, also when Redis has forgotten. */
+const behindAReReadDeferral: Move[] = [
+  { kind: 'send', object: 0 },
+  { kind: 'send', object: 0 },
+  { kind: 'claim_and_die', log: 'events', limit: 1 },
+  { kind: 'send', object: 0 },
+  { kind: 'send', object: 0 },
+  { kind: 'claim_and_die', log: 'events', limit: 3 },
+  { kind: 'empty_redis' },
+]
+
 class Walk {
   readonly bench: PartitionBench
   readonly sent: { readonly name: string; readonly object: number }[] = []
@@ -114,8 +125,7 @@ class Walk {
       case 'zombie':
         return this.#wakeZombie()
       case 'rebuild':
-        expect(await bench.handler.rebuild(bench.asOutputs(), bench.ownership)).toEqual({ restored: 0 })
-        return
+        return this.#rebuild()
     }
   }
 
@@ -144,8 +154,15 @@ class Walk {
     for (const name of ['events', 'released'] as const) {
       const batch = this.bench.batch(name)
       if (batch.records.length === 0) continue
-      expect(await handler.claim(batch, this.bench.context(ownership))).toEqual({ kind: 'fenced' })
+      const verdict = await handler.claim(batch, this.bench.context(ownership))
+      if (verdict.kind !== 'fenced') throw new Error(`a former owner claimed ${name}`)
     }
+  }
+
+  /** With nothing lost there is nothing to restore. */
+  async #rebuild(): Promise<void> {
+    const { restored } = await this.bench.handler.rebuild(this.bench.asOutputs(), this.bench.ownership)
+    if (restored !== 0) throw new Error(`${restored} rows were restored that were not lost`)
   }
 
   async drain(): Promise<void> {
@@ -173,7 +190,7 @@ describe('a walk of sends, claims, releases, crashes, emptied caches and former 
         const delivered = bench.delivered('triage')
         expect(delivered).toHaveLength(new Set(delivered).size)
         const ended = bench.decisions().filter(({ verdict }) => verdict === 'allow' || verdict === 'deny')
-        expect(ended.map(({ subject }) => subject).toSorted()).toEqual(sent.map(({ name }) => name).toSorted())
+        expect(ended.map(({ subject }) => subject ?? '').toSorted()).toEqual(sent.map(({ name }) => name).toSorted())
         expect(delivered).toHaveLength(Math.min(8, sent.length))
         expect(await fixture.usedOf(budget)).toBe(delivered.length)
         for (const object of [0, 1]) {
@@ -182,7 +199,7 @@ describe('a walk of sends, claims, releases, crashes, emptied caches and former 
           expect(delivered.filter(name => names.has(name))).toEqual(inOrder.map(({ name }) => name))
         }
       }),
-      { numRuns: 40 },
+      { numRuns: 60, examples: [[behindAReReadDeferral]] },
     )
   })
 })

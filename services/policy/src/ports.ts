@@ -37,6 +37,11 @@ export interface WaitingPlace {
   readonly offset: number
 }
 
+export interface AttemptId {
+  readonly decisionId: string
+  readonly attempt: number
+}
+
 /** Asks which deliveries of one agent and ordering key wait before an offset. */
 export interface GroupQuestion {
   readonly agent: string
@@ -48,7 +53,7 @@ export interface GroupQuestion {
 }
 
 export interface Look {
-  /** Verdicts that records of the batch already have. */
+  /** Verdicts that records of the batch, or the attempts asked for, already have; perhaps from another record. */
   readonly stored: readonly StoredVerdict[]
   readonly waiting: readonly WaitingPlace[]
   /** The one clock: that of Postgres, milliseconds since 1970. */
@@ -65,7 +70,7 @@ export interface ClaimRequest {
 
 /** Verdicts, charges and waiting deliveries. Whoever has an old epoch writes nothing. */
 export interface PolicyLedger {
-  look(batch: StageBatch, questions: readonly GroupQuestion[]): Promise<Look>
+  look(batch: StageBatch, attempts: readonly AttemptId[], questions: readonly GroupQuestion[]): Promise<Look>
   /** The stored verdict of each request, in order; null when the epoch is no longer mine and nothing was written. */
   claim(
     batch: StageBatch,
@@ -76,7 +81,7 @@ export interface PolicyLedger {
   /** Parks allowed deliveries and voids their charges. False when the epoch is no longer mine. */
   park(
     ownership: Ownership,
-    deliveries: readonly { readonly decisionId: string; readonly attempt: number }[],
+    deliveries: readonly AttemptId[],
     why: { readonly code: string; readonly detail: string; readonly atMs: number },
   ): Promise<boolean>
   /** Deletes waiting rows whose end is known committed: of these decisions, or (`null`) of the whole number. False as above. */
@@ -89,10 +94,7 @@ export interface PolicyLedger {
   candidates(ownership: Ownership, committed: readonly LogPosition[], perGroup: number): Promise<WaitingLook>
   fetchWaiting(ownership: Ownership, decisionIds: readonly string[]): Promise<readonly WaitingDelivery[]>
   /** False when the epoch is no longer mine. */
-  markReleased(
-    ownership: Ownership,
-    released: readonly { readonly decisionId: string; readonly attempt: number }[],
-  ): Promise<boolean>
+  markReleased(ownership: Ownership, released: readonly AttemptId[]): Promise<boolean>
   /** Makes these rows exist; how many were missing, or null when the epoch is no longer mine. */
   restore(ownership: Ownership, rows: Restoration): Promise<number | null>
 }

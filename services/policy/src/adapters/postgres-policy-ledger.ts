@@ -3,6 +3,7 @@ import { positionArrays, type Database, type SqlValue } from '@weir/postgres'
 import type { Candidate, WaitingDelivery } from '../domain/release.ts'
 import type { Restoration } from '../domain/restore.ts'
 import type {
+  AttemptId,
   ClaimRequest,
   GroupQuestion,
   Look,
@@ -26,7 +27,11 @@ select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms,
   (select coalesce(jsonb_agg(to_jsonb(v) || jsonb_build_object('override_code', o.code, 'override_detail', o.detail)
      order by v."offset", v.agent), '[]')
    from policy.verdict v left join policy.override o on o.decision_id = v.decision_id and o.attempt = v.attempt
-   where v.log_id = $1 and v.partition = $2 and v."offset" between $3 and $4) as stored,
+   where (v.decision_id, v.attempt) in (
+     select r.decision_id, r.attempt from policy.verdict r
+     where r.log_id = $1 and r.partition = $2 and r."offset" between $3 and $4
+     union select * from unnest($10::uuid[], $11::int[])
+   )) as stored,
   (select coalesce(jsonb_agg(jsonb_build_object('decisionId', w.decision_id, 'agent', q.agent, 'orderingKey', q.ordering_key,
      'logId', q.log_id, 'offset', w."offset")), '[]')
    from unnest($5::text[], $6::text[], $7::uuid[], $8::bigint[], $9::int[])
@@ -99,7 +104,7 @@ export class PostgresPolicyLedger implements PolicyLedger {
     this.#db = db
   }
 
-  async look(batch: StageBatch, questions: readonly GroupQuestion[]): Promise<Look> {
+  async look(batch: StageBatch, attempts: readonly AttemptId[], questions: readonly GroupQuestion[]): Promise<Look> {
     const first = batch.records[0]?.offset ?? 0
     const last = batch.records.at(-1)?.offset ?? -1
     const params: SqlValue[] = [
@@ -112,6 +117,8 @@ export class PostgresPolicyLedger implements PolicyLedger {
       questions.map(question => question.logId),
       questions.map(question => question.belowOffset),
       questions.map(question => question.limit),
+      attempts.map(({ decisionId }) => decisionId),
+      attempts.map(({ attempt }) => attempt),
     ]
     const [row] = await this.#db.query<LookRow>(lookSql, params, { prepareAs: 'policy_look' })
     if (row === undefined) throw new WeirError('internal', 'policy look gave no row')
@@ -138,7 +145,7 @@ export class PostgresPolicyLedger implements PolicyLedger {
 
   async park(
     ownership: Ownership,
-    deliveries: readonly { readonly decisionId: string; readonly attempt: number }[],
+    deliveries: readonly AttemptId[],
     why: { readonly code: string; readonly detail: string; readonly atMs: number },
   ): Promise<boolean> {
     const [row] = await this.#db.query<{ mine: boolean }>('select policy.park($1, $2, $3, $4, $5, $6, $7) as mine', [
@@ -197,10 +204,7 @@ export class PostgresPolicyLedger implements PolicyLedger {
     }))
   }
 
-  async markReleased(
-    ownership: Ownership,
-    released: readonly { readonly decisionId: string; readonly attempt: number }[],
-  ): Promise<boolean> {
+  async markReleased(ownership: Ownership, released: readonly AttemptId[]): Promise<boolean> {
     const [row] = await this.#db.query<{ mine: boolean }>('select policy.mark_released($1, $2, $3, $4) as mine', [
       ownership.partition,
       ownership.epoch,

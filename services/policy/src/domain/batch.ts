@@ -37,7 +37,8 @@ export function questionsOf(cases: readonly Case[]): GroupQuestion[] {
 
 /**
  * The deliveries of a batch that wait behind one of a smaller offset. A release earlier in the batch that is not held up itself holds
- * up nobody: should the limiter or the ledger defer it, they also hold back what comes after it.
+ * up nobody: should the limiter or the ledger defer it, they also hold back what comes after it. What already has a verdict is not
+ * asked again; it lets pass only when that verdict ended it.
  */
 export function heldUp(
   cases: readonly Case[],
@@ -49,16 +50,21 @@ export function heldUp(
     const group = groupOf(place.agent, place.orderingKey)
     places.set(group, [...(places.get(group) ?? []), place])
   }
-  const ended = new Set(stored.filter(row => row.verdict !== 'defer').map(attemptKey))
+  const verdicts = new Map(stored.map(row => [attemptKey(row), row.verdict]))
   const passing = new Set<string>()
   const held = new Set<Case>()
   for (const subject of cases) {
     const { agent, item, decisionId: id } = subject
+    const known = verdicts.get(attemptKey(subject))
+    if (known !== undefined) {
+      if (known !== 'defer') passing.add(id)
+      continue
+    }
     const before = places.get(groupOf(agent, item.event.orderingKey)) ?? []
     const blocks = (place: WaitingPlace): boolean =>
       place.logId === item.origin.logId && place.offset < item.origin.offset && !passing.has(place.decisionId)
-    if (ended.has(attemptKey(subject)) || !before.some(blocks)) passing.add(id)
-    else held.add(subject)
+    if (before.some(blocks)) held.add(subject)
+    else passing.add(id)
   }
   return held
 }

@@ -36,8 +36,10 @@ export async function judgeBatch(
   const { ledger, metrics, configVersion, faultPoint } = options
   const { items, faults } = await readItems(options, batch)
   const cases = onceEach(items.flatMap(item => casesOf(item, options.routes)))
-  const look = await ledger.look(batch, questionsOf(cases))
-  const proposals = await propose(options, cases, look)
+  const look = await ledger.look(batch, cases, questionsOf(cases))
+  const stored = look.stored.filter(row => row.logId === batch.logId && row.partition === batch.partition)
+  const isKnown = knownCases(cases, look.stored, stored, metrics)
+  const proposals = await propose(options, cases, look, isKnown)
   faultPoint('policy.before-claim')
   const at = { atMs: look.nowMs, configVersion }
   const claimed = await ledger.claim(batch, context, claimRequests(proposals), at)
@@ -54,7 +56,27 @@ export async function judgeBatch(
   const unreadable = new Map(
     faults.map(fault => [fault.record.offset, unreadableOutputs(output, fault.record, fault, look.nowMs)]),
   )
-  return { answers: inOrder(items, look.stored, fresh), unreadable, nowMs: look.nowMs }
+  return { answers: inOrder(items, stored, fresh), unreadable, nowMs: look.nowMs }
+}
+
+/** Cases that need no verdict: their record has one, or it is a repeat of an attempt that was claimed from another record. */
+function knownCases(
+  cases: readonly Case[],
+  all: readonly StoredVerdict[],
+  mine: readonly StoredVerdict[],
+  metrics: PolicyOptions['metrics'],
+): (subject: Case) => boolean {
+  const offsets = new Set(mine.map(row => row.offset))
+  const attempts = new Set(all.map(attemptKey))
+  const known = new Set<Case>()
+  for (const subject of cases) {
+    if (offsets.has(subject.item.record.offset)) known.add(subject)
+    else if (attempts.has(attemptKey(subject))) {
+      known.add(subject)
+      metrics.repeated()
+    }
+  }
+  return subject => known.has(subject)
 }
 
 async function readItems(options: PolicyOptions, batch: StageBatch): Promise<Readable> {
@@ -105,14 +127,18 @@ function onceEach(cases: readonly Case[]): Case[] {
 }
 
 /** Pure gates, then one call of the limiter for all that need it, then the gates again with its answers. */
-async function propose(options: PolicyOptions, cases: readonly Case[], look: Look): Promise<Proposal[]> {
-  const storedOffsets = new Set(look.stored.map(row => row.offset))
+async function propose(
+  options: PolicyOptions,
+  cases: readonly Case[],
+  look: Look,
+  isKnown: (subject: Case) => boolean,
+): Promise<Proposal[]> {
   const held = heldUp(cases, look.waiting, look.stored)
   const rates = new Map<Case, RateAnswer>()
   const context: JudgeContext = {
     rules: options.rules,
     atMs: look.nowMs,
-    isStored: subject => storedOffsets.has(subject.item.record.offset),
+    isStored: isKnown,
     isBehind: subject => held.has(subject),
     rateOf: subject => rates.get(subject) ?? null,
   }

@@ -1,0 +1,40 @@
+import type { RouteConfiguration } from '@weir/core'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { matches, routedAgents } from './routing.ts'
+
+const route = (agents: string[], types: string[], sources = ['github']): RouteConfiguration => ({
+  name: agents.join('-'),
+  tenant: 'acme',
+  sources,
+  types,
+  agents,
+})
+const event = (type: string, source = 'github', tenant = 'acme') => ({ type, source, tenant })
+
+describe('a pattern', () => {
+  it('matches itself, and with a star any text it begins', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), (head, tail) => {
+        fc.pre(!head.endsWith('*'))
+        expect(matches(head, head)).toBe(true)
+        expect(matches(`${head}*`, head + tail)).toBe(true)
+        expect(matches(head, head + tail)).toBe(tail === '')
+      }),
+    )
+  })
+})
+
+describe('routes', () => {
+  const routes = [route(['triage'], ['*']), route(['watch', 'triage'], ['issues.*', 'push'])]
+
+  it('send an event to the agents of every route it matches, each once', () => {
+    expect(routedAgents(routes, event('issues.opened'))).toEqual(['triage', 'watch'])
+    expect(routedAgents(routes, event('pushed'))).toEqual(['triage'])
+  })
+
+  it('of another tenant or source do not take it', () => {
+    expect(routedAgents(routes, event('push', 'github', 'globex'))).toEqual([])
+    expect(routedAgents(routes, event('push', 'gitlab'))).toEqual([])
+  })
+})
