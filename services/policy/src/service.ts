@@ -91,6 +91,7 @@ export class PolicyService implements StageHandler {
     if (ids.length === 0) return
     this.#options.faultPoint('policy.before-waiting-delete')
     if (!(await this.#options.ledger.settle(context.ownership, context.committed, ids))) throw fenced(context.ownership)
+    this.#releasers.get(batch.partition)?.wake()
   }
 
   async tick(ownership: Ownership, committed: readonly LogPosition[]): Promise<void> {

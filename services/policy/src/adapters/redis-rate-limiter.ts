@@ -20,12 +20,8 @@ export interface RedisRateLimiterOptions {
   readonly metrics: PolicyMetrics
 }
 
-export interface ClosableRateLimiter extends RateLimiter {
-  close(): Promise<void>
-}
-
 /** GCRA in one script per batch. While Redis is away or slow, this instance's share of each rate; logged when that changes. */
-export class RedisRateLimiter implements ClosableRateLimiter {
+export class RedisRateLimiter implements RateLimiter {
   readonly #options: RedisRateLimiterOptions
   readonly #redis: Redis
   readonly #local = new LocalLimiter()

@@ -19,7 +19,7 @@ export interface Item {
   readonly release: Released | null
 }
 
-export interface Released {
+interface Released {
   readonly decisionId: string
   readonly attempt: number
   readonly agent: string

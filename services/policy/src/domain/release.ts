@@ -66,6 +66,16 @@ export function dueDeliveries(
   return due
 }
 
+/** The earliest time at which one of these may be due; null when none waits for a time. */
+export function nextDueMs(candidates: readonly Candidate[], claimTimeoutMs: number): number | null {
+  const times = candidates.flatMap(({ hasEnded, notBeforeMs, nextAttempt, releasedAttempt, releasedAtMs }) => {
+    if (hasEnded) return []
+    if (releasedAttempt === nextAttempt) return [(releasedAtMs ?? 0) + claimTimeoutMs]
+    return notBeforeMs === null ? [] : [notBeforeMs]
+  })
+  return times.length === 0 ? null : times.reduce((least, time) => Math.min(least, time))
+}
+
 function isReleasable(candidate: Candidate, nowMs: number, claimTimeoutMs: number): boolean {
   if (candidate.hasEnded) return false
   if (candidate.notBeforeMs !== null && candidate.notBeforeMs > nowMs) return false

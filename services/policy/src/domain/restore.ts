@@ -3,7 +3,7 @@ import type { Decision } from '@weir/schemas'
 import { holdsRateSlot } from './case.ts'
 
 /** A verdict that was emitted, with what it wrote. */
-export interface RestoredVerdict {
+interface RestoredVerdict {
   readonly decision: Decision
   /** When it is the last of its delivery and a deferral: the delivery waits. */
   readonly waiting: { readonly origin: Coordinate; readonly event: Buffer; readonly rateReserved: boolean } | null

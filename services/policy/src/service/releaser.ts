@@ -1,7 +1,18 @@
 import { WeirError, type LogPosition, type OutRecord, type Ownership } from '@weir/core'
 import { takeFairly } from '../domain/fair-share.ts'
-import { dueDeliveries, maxRun, releaseOf, releaseRecord, runLimit, type Candidate } from '../domain/release.ts'
+import {
+  dueDeliveries,
+  maxRun,
+  nextDueMs,
+  releaseOf,
+  releaseRecord,
+  runLimit,
+  type Candidate,
+} from '../domain/release.ts'
 import { policyDefaults, type PolicyOptions } from './policy-options.ts'
+
+/** Longest time without a look while something waits, milliseconds. */
+const maxPauseMs = 1_000
 
 /** Lets waiting deliveries re-enter when they are due, in order, in turns between tenants. One per partition number. */
 export class Releaser {
@@ -9,24 +20,35 @@ export class Releaser {
   readonly #deficits = new Map<string, number>()
   /** False when it is known that nothing waits: then a tick costs nothing. */
   #mayWait = true
+  /** Nothing is due before; by this process' clock. */
+  #nothingBeforeMs = 0
+  /** Looking costs time that claims need: it takes at most a fifth of it. */
+  #restUntilMs = 0
 
   constructor(options: PolicyOptions) {
     this.#options = options
   }
 
-  /** A delivery was deferred: the next tick has to look. */
+  /** A delivery was deferred, or one ended and those behind it may leave: the next tick has to look. */
   wake(): void {
     this.#mayWait = true
+    this.#nothingBeforeMs = 0
   }
 
   async tick(ownership: Ownership, committed: readonly LogPosition[]): Promise<void> {
-    if (!this.#mayWait) return
-    const { ledger, metrics, faultPoint } = this.#options
+    const { ledger, metrics, clock, faultPoint } = this.#options
+    const startedAtMs = clock.nowMs()
+    if (!this.#mayWait || startedAtMs < Math.max(this.#nothingBeforeMs, this.#restUntilMs)) return
     const look = await ledger.candidates(ownership, committed, maxRun)
+    const endedAtMs = clock.nowMs()
+    this.#restUntilMs = endedAtMs + Math.min((endedAtMs - startedAtMs) * 4, maxPauseMs)
     metrics.waiting(ownership.partition, look.depth, Math.max(0, look.nowMs - (look.oldestDueMs ?? look.nowMs)))
     this.#mayWait = look.depth > 0
     const chosen = this.#choose(look.candidates, look.nowMs)
-    if (chosen.length === 0) return
+    if (chosen.length === 0) {
+      this.#nothingBeforeMs = endedAtMs + Math.min(this.#msUntilDue(look.candidates, look.nowMs), maxPauseMs)
+      return
+    }
     const { records, released } = await this.#records(ownership, chosen, look.nowMs)
     if (records.length === 0) return
     await this.#options.publisher.publish(records)
@@ -49,6 +71,11 @@ export class Releaser {
       runLimitOf: tenant => runLimit(rules.budgets, tenant),
     })
     return takeFairly(due, maxReleases, this.#deficits)
+  }
+
+  #msUntilDue(candidates: readonly Candidate[], nowMs: number): number {
+    const { claimTimeoutMs = policyDefaults.claimTimeoutMs } = this.#options
+    return Math.max(0, (nextDueMs(candidates, claimTimeoutMs) ?? Number.MAX_SAFE_INTEGER) - nowMs)
   }
 
   async #records(

@@ -49,6 +49,7 @@ export class PolicyFixture {
   readonly admin: Database
   readonly limiter: RedisRateLimiter
   #lastNumber = 0
+  #nowMs = 0
 
   constructor(places: Places, codec: Codec) {
     this.#codec = codec
@@ -87,7 +88,8 @@ export class PolicyFixture {
       metrics: createPolicyMetrics(createMetrics('policy-test')),
       ledger: new PostgresPolicyLedger(this.#db),
       codec: createAvroPolicyCodec(this.#codec),
-      clock: { nowMs: () => Date.now() },
+      // Only durations are measured with it; each reading is later than any pause.
+      clock: { nowMs: () => (this.#nowMs += 5_000) },
       faultPoint: () => undefined,
       rawCodec: this.#codec,
       owners: createOwnerStore(this.#db),
