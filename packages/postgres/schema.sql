@@ -1,12 +1,62 @@
 -- Made from the migrations; compared in the check. Do not edit.
 
 -- schemas
+schema audit
 schema dedup
 schema edge
 schema policy
 schema weir
 
 -- tables and their columns
+table audit.head
+  id integer not null default 1
+  size bigint not null
+  log_date date not null
+table audit.landed_interval
+  log_id uuid not null
+  partition integer not null
+  start_offset bigint not null
+  next_offset bigint not null
+  messages integer not null
+  first_leaf bigint not null
+  landed_at timestamp with time zone not null default now()
+table audit.message partition by RANGE (log_date)
+  leaf_index bigint not null
+  log_date date not null
+  kind text not null
+  topic text not null
+  log_id uuid not null
+  partition integer not null
+  "offset" bigint not null
+  timestamp_ms bigint not null
+  key bytea
+  value bytea
+  headers bytea not null
+  tenant text
+  source text
+  event_key bytea
+  event_key_text text
+  subject text
+  run text
+  root_event text
+  cause text
+  decision_id text
+  delivery_id text
+  agent text
+  verdict text
+  type text
+  attempt integer
+  copies integer
+  trace_id text
+  detail text
+  opaque text
+table audit."position"
+  log_id uuid not null
+  partition integer not null
+  topic text not null
+  first_offset bigint not null
+  next_offset bigint not null
+  messages bigint not null default 0
 table dedup.business_claim
   business_key bytea not null
   event_key bytea not null
@@ -96,6 +146,15 @@ table weir.owner_position
   claimed_at_ms bigint not null
 
 -- constraints
+audit.head constraint head_id_check CHECK ((id = 1))
+audit.head constraint head_pkey PRIMARY KEY (id)
+audit.head constraint head_size_check CHECK ((size >= 0))
+audit.landed_interval constraint landed_interval_check CHECK ((next_offset > start_offset))
+audit.landed_interval constraint landed_interval_pkey PRIMARY KEY (log_id, partition, start_offset)
+audit.message constraint message_log_id_partition_offset_log_date_key UNIQUE (log_id, partition, "offset", log_date)
+audit.message constraint message_pkey PRIMARY KEY (leaf_index, log_date)
+audit."position" constraint position_check CHECK ((next_offset >= first_offset))
+audit."position" constraint position_pkey PRIMARY KEY (log_id, partition)
 dedup.business_claim constraint business_claim_business_key_check CHECK ((octet_length(business_key) = 32))
 dedup.business_claim constraint business_claim_event_key_fkey FOREIGN KEY (event_key) REFERENCES dedup.claim(event_key)
 dedup.business_claim constraint business_claim_pkey PRIMARY KEY (business_key)
@@ -129,10 +188,102 @@ weir.owner_position constraint owner_position_stage_partition_fkey FOREIGN KEY (
 
 -- indexes without a constraint
 CREATE INDEX claim_keep_until ON edge.claim USING btree (keep_until);
+CREATE INDEX message_decision_id ON ONLY audit.message USING btree (decision_id) WHERE (decision_id IS NOT NULL);
+CREATE INDEX message_delivery_id ON ONLY audit.message USING btree (delivery_id) WHERE (delivery_id IS NOT NULL);
+CREATE INDEX message_event_key ON ONLY audit.message USING btree (event_key, leaf_index) WHERE (event_key IS NOT NULL);
+CREATE INDEX message_event_key_text ON ONLY audit.message USING btree (event_key_text) WHERE (event_key_text IS NOT NULL);
+CREATE INDEX message_root_event ON ONLY audit.message USING btree (root_event) WHERE (root_event IS NOT NULL);
+CREATE INDEX message_run ON ONLY audit.message USING btree (run, leaf_index) WHERE (run IS NOT NULL);
+CREATE INDEX message_subject ON ONLY audit.message USING btree (tenant, subject, leaf_index) WHERE (subject IS NOT NULL);
+CREATE INDEX message_timestamp ON ONLY audit.message USING brin (timestamp_ms);
 CREATE INDEX verdict_coordinate ON policy.verdict USING btree (log_id, partition, "offset");
 CREATE INDEX waiting_order ON policy.waiting USING btree (partition, agent, ordering_key, "offset");
 
+-- views
+view audit.coverage as
+ SELECT topic,
+    log_id,
+    partition,
+    first_offset,
+    next_offset,
+    messages
+   FROM audit."position" p;
+view audit.messages as
+ SELECT leaf_index,
+    log_date,
+    kind,
+    topic,
+    log_id,
+    partition,
+    "offset",
+    timestamp_ms,
+    key,
+    value,
+    headers,
+    tenant,
+    source,
+    event_key,
+    event_key_text,
+    subject,
+    run,
+    root_event,
+    cause,
+    decision_id,
+    delivery_id,
+    agent,
+    verdict,
+    type,
+    attempt,
+    copies,
+    trace_id,
+    detail,
+    opaque
+   FROM audit.message;
+
 -- functions
+CREATE OR REPLACE FUNCTION audit.ensure_partitions(days_ahead integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  today date := (now() at time zone 'UTC')::date;
+  day date;
+  name text;
+begin
+  if days_ahead not between 1 and 60 then
+    raise exception 'days_ahead is %, not between 1 and 60', days_ahead using errcode = 'invalid_parameter_value';
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('weir audit partitions', 0));
+  for i in 0 .. days_ahead loop
+    day := today + i;
+    name := 'message_' || to_char(day, 'YYYYMMDD');
+    if to_regclass('audit.' || name) is null then
+      execute format('create table audit.%I partition of audit.message for values from (%L) to (%L)', name, day, day + 1);
+      execute format(
+        'create trigger refuse_truncate before truncate on audit.%I for each statement execute function audit.refuse_change()',
+        name);
+      execute format('alter table audit.%I enable always trigger refuse_change', name);
+      execute format('alter table audit.%I enable always trigger refuse_truncate', name);
+    end if;
+  end loop;
+  return (
+    select count(*)::int from generate_series(0, days_ahead) as ahead
+    where to_regclass('audit.message_' || to_char(today + ahead, 'YYYYMMDD')) is not null
+  );
+end
+$function$;
+CREATE OR REPLACE FUNCTION audit.refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  raise exception 'the audit store is append-only: % on %.% is refused', tg_op, tg_table_schema, tg_table_name
+    using errcode = 'insufficient_privilege';
+end
+$function$;
 CREATE OR REPLACE FUNCTION dedup.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_offsets bigint[], in_event_keys bytea[], in_event_key_texts text[], in_tenants text[], in_sources text[], in_delivery_ids uuid[], in_payload_digests bytea[], in_appended_at_ms bigint[], in_business_keys bytea[], in_spaces text[], in_values text[])
  RETURNS TABLE(mine boolean, entry integer, inserted boolean, delivery_id uuid, log_id uuid, partition integer, "offset" bigint, payload_digest bytea, known_emitted boolean, business_event_key bytea, business_delivery_id uuid, business_log_id uuid, business_partition integer, business_offset bigint)
  LANGUAGE plpgsql
@@ -328,7 +479,7 @@ begin
   where c.key_hash = g.key_hash and c.delivery_id = g.delivery_id and c.state = 'publishing';
 end
 $function$;
-CREATE OR REPLACE FUNCTION policy.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_config_version text, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_verdicts text[], in_reasons text[], in_not_before_ms bigint[], in_rate_reserved boolean[], in_groups integer[], in_tenants text[], in_ordering_keys text[], in_origin_log_ids uuid[], in_origin_offsets bigint[], in_events bytea[], in_budgets text[], in_window_starts bigint[], in_ask_entries integer[], in_ask_budgets integer[], in_ask_rules text[], in_ask_limits bigint[], in_ask_on_exhaust text[], in_ask_until_ms bigint[])
+CREATE OR REPLACE FUNCTION policy.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_config_version text, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_verdicts text[], in_reasons text[], in_not_before_ms bigint[], in_groups integer[], in_tenants text[], in_ordering_keys text[], in_origin_log_ids uuid[], in_origin_offsets bigint[], in_events bytea[], in_budgets text[], in_window_starts bigint[], in_ask_entries integer[], in_ask_budgets integer[], in_ask_rules text[], in_ask_limits bigint[], in_ask_on_exhaust text[], in_ask_until_ms bigint[])
  RETURNS TABLE(mine boolean, entry integer, inserted boolean, log_id uuid, partition integer, "offset" bigint, agent text, agents jsonb, verdict text, reasons jsonb, charges jsonb, not_before_ms bigint, at_ms bigint, config_version text, override_code text, override_detail text)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -470,7 +621,7 @@ begin
   insert into policy.waiting as w (decision_id, agent, ordering_key, tenant, partition, log_id, "offset", event, not_before_ms,
                                    rate_reserved, next_attempt)
   select in_decision_ids[i], in_agents[i], in_ordering_keys[i], in_tenants[i], in_partition, in_origin_log_ids[i],
-         in_origin_offsets[i], in_events[i], not_before[i], in_rate_reserved[i], in_attempts[i] + 1
+         in_origin_offsets[i], in_events[i], not_before[i], reasons[i] @> '[{"code": "slot_reserved"}]', in_attempts[i] + 1
   from unnest(won) as i
   where verdicts[i] = 'defer'
   on conflict (decision_id) do update
@@ -528,6 +679,7 @@ begin
   insert into policy.override (decision_id, attempt, code, detail)
   select g.decision_id, g.attempt, in_code, in_detail
   from unnest(in_decision_ids, in_attempts) as g (decision_id, attempt)
+  join policy.verdict v on v.decision_id = g.decision_id and v.attempt = g.attempt and v.verdict = 'allow'
   on conflict (decision_id, attempt) do nothing;
 
   perform from policy.budget h
@@ -584,9 +736,10 @@ begin
   join ins on ins.decision_id = g.decision_id and ins.attempt = g.attempt;
 
   insert into policy.budget (budget, window_start_ms, used)
-  select distinct g.budget, g.window_start_ms, 0
+  select g.budget, g.window_start_ms, 0
   from unnest(in_charge_budgets, in_charge_window_starts) as g (budget, window_start_ms)
-  order by 1, 2
+  group by g.budget, g.window_start_ms
+  order by g.budget collate "C", g.window_start_ms
   on conflict (budget, window_start_ms) do nothing;
 
   perform from policy.budget h
@@ -707,7 +860,15 @@ begin
 end
 $function$;
 
+-- triggers
+CREATE TRIGGER refuse_change BEFORE DELETE OR UPDATE ON audit.landed_interval FOR EACH ROW EXECUTE FUNCTION audit.refuse_change() -- enabled always;
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON audit.landed_interval FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_change() -- enabled always;
+CREATE TRIGGER refuse_change BEFORE DELETE OR UPDATE ON audit.message FOR EACH ROW EXECUTE FUNCTION audit.refuse_change() -- enabled always;
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON audit.message FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_change() -- enabled always;
+
 -- grants on schemas
+grant usage on schema audit to weir_audit_reader;
+grant usage on schema audit to weir_audit_sink;
 grant usage on schema dedup to weir_dedup;
 grant usage on schema edge to weir_ingest;
 grant usage on schema policy to weir_policy;
@@ -720,10 +881,13 @@ grant usage on schema weir to weir_policy;
 -- grants on tables, views and sequences
 grant delete, insert, select, update on table edge.claim to weir_ingest;
 grant delete, insert, select, update on table policy.waiting to weir_policy;
+grant insert on table audit.landed_interval to weir_audit_sink;
+grant insert on table audit.message to weir_audit_sink;
 grant insert, select on table dedup.business_claim to weir_dedup;
 grant insert, select on table dedup.claim to weir_dedup;
 grant insert, select on table policy.override to weir_policy;
 grant insert, select on table policy.verdict to weir_policy;
+grant insert, select, update on table audit."position" to weir_audit_sink;
 grant insert, select, update on table policy.budget to weir_policy;
 grant insert, select, update on table policy.charge to weir_policy;
 grant insert, select, update on table weir.owner to weir_audit_sink;
@@ -732,20 +896,24 @@ grant insert, select, update on table weir.owner to weir_policy;
 grant insert, select, update on table weir.owner_position to weir_audit_sink;
 grant insert, select, update on table weir.owner_position to weir_dedup;
 grant insert, select, update on table weir.owner_position to weir_policy;
+grant select on table audit.coverage to weir_audit_reader;
+grant select on table audit.messages to weir_audit_reader;
 grant select on table weir.migration to weir_audit_reader;
 grant select on table weir.migration to weir_audit_sink;
 grant select on table weir.migration to weir_dedup;
 grant select on table weir.migration to weir_ingest;
 grant select on table weir.migration to weir_policy;
+grant select, update on table audit.head to weir_audit_sink;
 
 -- grants on functions
+grant execute on function audit.ensure_partitions(days_ahead integer) to weir_audit_sink;
 grant execute on function dedup.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_offsets bigint[], in_event_keys bytea[], in_event_key_texts text[], in_tenants text[], in_sources text[], in_delivery_ids uuid[], in_payload_digests bytea[], in_appended_at_ms bigint[], in_business_keys bytea[], in_spaces text[], in_values text[]) to weir_dedup;
 grant execute on function dedup.restore(in_partition integer, in_epoch bigint, in_event_keys bytea[], in_event_key_texts text[], in_tenants text[], in_sources text[], in_delivery_ids uuid[], in_log_ids uuid[], in_offsets bigint[], in_payload_digests bytea[], in_appended_at_ms bigint[], in_business_keys bytea[], in_spaces text[], in_values text[]) to weir_dedup;
 grant execute on function edge.accept(in_keys bytea[], in_delivery_ids uuid[], in_digests bytea[], in_log_id uuid) to weir_ingest;
 grant execute on function edge.claim(in_keys bytea[], in_delivery_ids uuid[], in_digests bytea[], in_keep_ms bigint[], in_log_id uuid, in_lease_ms integer) to weir_ingest;
 grant execute on function edge.expire(in_limit integer) to weir_ingest;
 grant execute on function edge.release(in_keys bytea[], in_delivery_ids uuid[]) to weir_ingest;
-grant execute on function policy.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_config_version text, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_verdicts text[], in_reasons text[], in_not_before_ms bigint[], in_rate_reserved boolean[], in_groups integer[], in_tenants text[], in_ordering_keys text[], in_origin_log_ids uuid[], in_origin_offsets bigint[], in_events bytea[], in_budgets text[], in_window_starts bigint[], in_ask_entries integer[], in_ask_budgets integer[], in_ask_rules text[], in_ask_limits bigint[], in_ask_on_exhaust text[], in_ask_until_ms bigint[]) to weir_policy;
+grant execute on function policy.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_config_version text, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_verdicts text[], in_reasons text[], in_not_before_ms bigint[], in_groups integer[], in_tenants text[], in_ordering_keys text[], in_origin_log_ids uuid[], in_origin_offsets bigint[], in_events bytea[], in_budgets text[], in_window_starts bigint[], in_ask_entries integer[], in_ask_budgets integer[], in_ask_rules text[], in_ask_limits bigint[], in_ask_on_exhaust text[], in_ask_until_ms bigint[]) to weir_policy;
 grant execute on function policy.mark_released(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[]) to weir_policy;
 grant execute on function policy.park(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_code text, in_detail text, in_at_ms bigint) to weir_policy;
 grant execute on function policy.restore(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_log_ids uuid[], in_offsets bigint[], in_verdicts text[], in_reasons text[], in_charges text[], in_not_before_ms bigint[], in_at_ms bigint[], in_config_versions text[], in_charge_entries integer[], in_charge_budgets text[], in_charge_window_starts bigint[], in_charge_amounts bigint[], in_waiting_entries integer[], in_waiting_tenants text[], in_waiting_ordering_keys text[], in_waiting_log_ids uuid[], in_waiting_offsets bigint[], in_waiting_events bytea[], in_waiting_reserved boolean[], in_ended uuid[]) to weir_policy;
