@@ -24,7 +24,9 @@ interface Line {
 
 /** Every committed record of these topics as Kafka's own Java client reads them: kafkajs must not judge kafkajs. */
 export async function dumpLog(brokers: string, topics: readonly string[]): Promise<DumpedRecord[]> {
-  const libs = await fetchKafka({ toolsDir: toolsDirOf(checkout), signal: AbortSignal.timeout(300_000) })
+  const signal = AbortSignal.timeout(300_000)
+  const progress = { line: () => undefined }
+  const libs = await fetchKafka({ toolsDir: toolsDirOf(checkout), signal, progress })
   const text = await runCommand('java', ['-Xmx256m', '-cp', `${libs}/*`, program, brokers, ...topics])
   return text.split('\n').filter(Boolean).map(toRecord)
 }
