@@ -201,4 +201,28 @@ describe('an agent topic that refuses', () => {
       [0, 1, 2].map(() => [[], 'topic_missing']),
     )
   })
+
+  it('stays parked when Postgres lost that, and is not charged again', async () => {
+    const budget = fixture.ceiling(10)
+    const bench = await fixture.newBench({ budgets: [budget] })
+    for (const name of fixture.freshNames(2)) bench.send(eventOf(name))
+    const batch = bench.batch('events')
+    await bench.claim('events')
+    const before = await fixture.rowsOf(bench)
+    const verdict = await bench.handler.reroute(batch, bench.context(), `${topics.agentPrefix}triage`, 'topic_missing')
+    if (verdict.kind === 'fenced') throw new Error('fenced')
+    await bench.commit('events', batch, verdict.records)
+    // As if Postgres were restored to the moment between claim and park.
+    await fixture.admin.query('delete from policy.override')
+    await fixture.admin.query('update policy.charge set voided_at_ms = null where charge_id = any ($1)', [
+      bench.decisions().map(({ decisionId }) => decisionId),
+    ])
+    await fixture.admin.query(`update policy.budget set used = 2 where budget like $1 || '/%'`, [budget.name])
+    expect(await fixture.rowsOf(bench)).toEqual(before)
+    await bench.takeOver()
+    await bench.handler.rebuild(bench.asOutputs(), bench.ownership)
+    expect(await fixture.usedOf(budget)).toBe(0)
+    bench.committed.events = 0
+    expect(await bench.claim('events')).toEqual(verdict.records)
+  })
 })
