@@ -38,8 +38,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const hostPort = (url: string): [number, string] => {
-  const [host = '', port = ''] = url.replace(/^[a-z]+:\/\//, '').split(':')
+const hostPort = (address: string): [port: number, host: string] => {
+  const [, host = '', port = ''] = /([\d.]+):(\d+)(?:\/|$)/.exec(address) ?? []
   return [Number(port), host]
 }
 
@@ -64,10 +64,10 @@ const query = async (url: string, sql: string): Promise<unknown[]> => {
   }
 }
 
-const logIds = async (brokers: string): Promise<ReadonlyMap<string, string>> => {
+const logIds = async (brokers: string): Promise<readonly string[]> => {
   const broker = connectBroker({ brokers: brokers.split(','), clientId: 'stack-test', log: quietLog })
   try {
-    return await broker.logIds([topics.raw])
+    return (await broker.admin.describe([topics.raw])).map(({ logId }) => logId)
   } finally {
     await broker.close()
   }
@@ -75,7 +75,8 @@ const logIds = async (brokers: string): Promise<ReadonlyMap<string, string>> => 
 
 describe('the native stack', { timeout: 240_000 }, () => {
   it('starts, answers, keeps its data and its ports when asked to, and leaves no process', async () => {
-    const { urls, modes, supervisor, stop } = await start('kept')
+    const first = await start('kept')
+    const { urls, modes, supervisor } = first
     expect(new Set(Object.values(modes))).toEqual(new Set(['native']))
     expect(supervisor.running().toSorted()).toEqual(['kafka', 'postgres', 'redis', 'registry'])
 
@@ -84,27 +85,27 @@ describe('the native stack', { timeout: 240_000 }, () => {
     await ensureTopics({ brokers, clientId: 'stack-test', log: quietLog, specs })
     const ids = await logIds(urls.WEIR_KAFKA_BROKERS)
     const schemas = await pushSchemas({ registryUrl: urls.WEIR_SCHEMA_REGISTRY_URL })
-    await query(urls.DATABASE_URL, 'create table kept (n int)')
+    await query(urls.DATABASE_URL, 'create table public.kept (n int)')
     expect(await query(urls.DATABASE_URL, 'show synchronous_commit')).toEqual([{ synchronous_commit: 'on' }])
     expect(await query(urls.DATABASE_URL, 'show fsync')).toEqual([{ fsync: 'on' }])
     expect(await redisAnswer(urls.REDIS_URL, 'CONFIG GET maxmemory-policy')).toContain('noeviction')
-    await stop()
+    await first.stop()
     expect(supervisor.running()).toEqual([])
 
     const again = await start('kept')
     expect(again.urls).toEqual(urls)
     expect(await logIds(again.urls.WEIR_KAFKA_BROKERS)).toEqual(ids)
     expect(await pushSchemas({ registryUrl: again.urls.WEIR_SCHEMA_REGISTRY_URL })).toEqual(schemas)
-    expect(await query(again.urls.DATABASE_URL, 'select n from kept')).toEqual([])
+    expect(await query(again.urls.DATABASE_URL, 'select n from public.kept')).toEqual([])
     await again.stop()
-    for (const url of Object.values(urls)) expect(await accepts(...hostPort(url.replace(/\/\/.*@/, '//')))).toBe(false)
+    for (const url of Object.values(urls)) expect(await accepts(...hostPort(url))).toBe(false)
   })
 
   it('refuses a database login without the password', async () => {
-    const { urls, stop } = await start('kept')
-    const url = new URL(urls.DATABASE_URL)
+    const again = await start('kept')
+    const url = new URL(again.urls.DATABASE_URL)
     url.password = 'wrong'
     await expect(query(url.href, 'select 1')).rejects.toThrow(/password authentication failed|database_unavailable/)
-    await stop()
+    await again.stop()
   })
 })

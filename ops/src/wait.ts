@@ -1,4 +1,5 @@
-import { createConnection, createServer, type AddressInfo } from 'node:net'
+import { randomInt } from 'node:crypto'
+import { createConnection, createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { WeirError } from '@weir/core'
 
@@ -40,18 +41,32 @@ export function accepts(port: number, host = '127.0.0.1'): Promise<boolean> {
   })
 }
 
-/** Ports nobody listens on just now, all different. */
+/**
+ * Ports nobody listens on just now, all different. Taken below the range from which systems give ports to outgoing connections (from
+ * 32768): a server that is started again must find its port free.
+ */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, () => listen()))
-  const ports = servers.map(server => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
-  return ports
+  const found: number[] = []
+  for (let tries = 0; found.length < count; tries++) {
+    if (tries === 1_000) {
+      throw new WeirError('prerequisite_missing', 'no free TCP port between 20000 and 29999 on 127.0.0.1')
+    }
+    const port = randomInt(20_000, 30_000)
+    if (handedOut.has(port) || !(await isFree(port))) continue
+    handedOut.add(port)
+    found.push(port)
+  }
+  return found
 }
 
-function listen(): Promise<ReturnType<typeof createServer>> {
-  return new Promise((resolve, reject) => {
+// A port is free until its server listens; without this, two servers that start at once could be given the same.
+const handedOut = new Set<number>()
+
+/** Whether a server could listen there. */
+export function isFree(port: number): Promise<boolean> {
+  return new Promise(resolve => {
     const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => resolve(server))
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 }

@@ -1,9 +1,10 @@
-// The checks of `weir check`: each a program of its own, one line each, the output only when it fails.
-import { spawn } from 'node:child_process'
+// The checks of `weir check`, and test runs: each a program of its own.
+import { spawn, type ChildProcess } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Reaper } from '@weir/ops'
 import { checkout, stateRoot } from './paths.ts'
 
 export interface Check {
@@ -44,13 +45,21 @@ export interface CheckResult {
   readonly output: string
 }
 
+export interface RunOptions {
+  readonly signal: AbortSignal
+  readonly env?: Readonly<Record<string, string>>
+  /** Called with what it prints, as it prints it. Default: it is collected and shown when it fails. */
+  readonly print?: (chunk: Buffer) => void
+}
+
 /** Runs all checks, as many at once as there are cores; calls `report` as each ends. */
-export async function runChecks(report: (result: CheckResult) => void, signal?: AbortSignal): Promise<boolean> {
+export async function runChecks(report: (result: CheckResult) => void, options: RunOptions): Promise<boolean> {
   const waiting = [...checks]
   let ok = true
   const lane = async (): Promise<void> => {
     for (let check = waiting.shift(); check !== undefined; check = waiting.shift()) {
-      const result = await runCheck(check, signal)
+      options.signal.throwIfAborted()
+      const result = await runCheck(check, options)
       ok = ok && result.ok
       report(result)
     }
@@ -59,31 +68,44 @@ export async function runChecks(report: (result: CheckResult) => void, signal?: 
   return ok
 }
 
-export async function runCheck(
-  check: Check,
-  signal?: AbortSignal,
-  env: Record<string, string> = {},
-): Promise<CheckResult> {
+export async function runCheck(check: Check, options: RunOptions): Promise<CheckResult> {
   const startedAt = performance.now()
   const chunks: Buffer[] = []
+  const print = options.print ?? ((chunk: Buffer): void => void chunks.push(chunk))
   const [command = '', ...args] = check.command
   const child = spawn(command, args, {
     cwd: checkout,
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    signal,
+    // A group of its own: it and all it starts end with this process, however that ends.
+    detached: true,
   })
-  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
-  child.stderr.on('data', (chunk: Buffer) => chunks.push(chunk))
+  const reaper = new Reaper()
+  reaper.watch(child)
+  const abort = (): void => endGroup(child)
+  options.signal.addEventListener('abort', abort, { once: true })
+  child.stdout.on('data', print)
+  child.stderr.on('data', print)
   const ok = await new Promise<boolean>(resolve => {
     child.once('error', error => {
-      chunks.push(Buffer.from(error.message))
+      print(Buffer.from(`${error.message}\n`))
       resolve(false)
     })
     child.once('close', code => resolve(code === 0))
   })
+  options.signal.removeEventListener('abort', abort)
+  reaper.release()
   const seconds = (performance.now() - startedAt) / 1000
   return { name: check.name, ok, seconds, output: Buffer.concat(chunks).toString('utf8') }
+}
+
+function endGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, 'SIGTERM')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
 }
 
 /** A vitest run of one project that leaves its counts behind. */

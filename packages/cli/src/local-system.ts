@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { stderrProgress, startStack, toolsDirOf, type Stack } from '@weir/ops'
+import { stderrProgress, startStack, toolsDirOf, type DataPolicy, type Stack } from '@weir/ops'
 import { createLog } from '@weir/runtime'
-import { localSecrets, System } from '@weir/system'
+import { localSecrets, System, type ServiceName } from '@weir/system'
 import { checkout } from './paths.ts'
 import type { OwnedRun } from './owned-run.ts'
 
@@ -9,6 +9,10 @@ export interface LocalOptions {
   readonly database: string
   readonly topicPrefix: string
   readonly partitions?: number
+  /** Default `fresh`. */
+  readonly data?: DataPolicy
+  /** HTTP ports; else free ones. */
+  readonly ports?: Partial<Record<ServiceName, number>>
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -21,6 +25,7 @@ export async function startLocalSystem(
     stateDir: run.stateDir,
     toolsDir: toolsDirOf(checkout),
     env: process.env,
+    ...(options.data === undefined ? {} : { data: options.data }),
     progress: stderrProgress,
     signal: run.signal,
   })
@@ -35,6 +40,7 @@ export async function startLocalSystem(
     partitions: options.partitions ?? 6,
     progress: stderrProgress,
     log: createLog({ service: 'weir', level: 'error' }),
+    ...(options.ports === undefined ? {} : { ports: options.ports }),
     ...(options.env === undefined ? {} : { env: options.env }),
   })
   run.onEnd?.(() => system.stop())

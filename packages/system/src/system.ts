@@ -159,6 +159,11 @@ export class System {
     await this.supervisor.stopAll()
   }
 
+  /** Lets the services live on when this process ends. */
+  release(): void {
+    this.supervisor.release()
+  }
+
   #environment(service: ServiceName, name: string, httpPort: number, adminPort: number): Record<string, string> {
     const { urls, topicPrefix, partitions, configFile, secrets, env } = this.options
     return {

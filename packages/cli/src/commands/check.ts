@@ -10,12 +10,14 @@ export function register(program: Command): void {
       'Format, types, lint, import rule, dead code, generated files and unit tests. Run it before each commit.',
     )
     .option('--json', 'print the results as one JSON object')
+    .addHelpText('after', '\nExample: weir check')
     .action(async (options: { readonly json?: boolean }) => {
       const results: CheckResult[] = []
-      const ok = await runChecks(result => {
+      const report = (result: CheckResult): void => {
         results.push(result)
         process.stderr.write(checkLine(result))
-      })
+      }
+      const ok = await runChecks(report, { signal: new AbortController().signal })
       if (options.json === true) {
         console.log(
           JSON.stringify({

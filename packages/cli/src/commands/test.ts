@@ -1,6 +1,7 @@
+import { rmSync } from 'node:fs'
 import { startStack, stderrProgress, toolsDirOf } from '@weir/ops'
-import type { Command } from 'commander'
-import { countsFile, readCounts, runCheck, runChecks, vitest } from '../checks.ts'
+import { Option, type Command } from 'commander'
+import { countsFile, readCounts, runCheck, runChecks, vitest, type CheckResult } from '../checks.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { ownedRun, type OwnedRun } from '../owned-run.ts'
 import { checkout, stateDirOf } from '../paths.ts'
@@ -18,11 +19,11 @@ export function register(program: Command): void {
     .description(
       'Run the checks, then integration and end-to-end tests on real services. Ends with "N passed, N failed".',
     )
-    .option('--only <part>', 'check, integration or e2e')
+    .addOption(new Option('--only <part>', 'only this part').choices(['check', 'integration', 'e2e']))
     .option('--json', 'print the counts as one JSON object as well')
     .addHelpText(
       'after',
-      '\nUses WEIR_KAFKA_BROKERS, WEIR_SCHEMA_REGISTRY_URL, DATABASE_URL and REDIS_URL where they are set.',
+      '\nExample: weir test --only integration\nUses WEIR_KAFKA_BROKERS, WEIR_SCHEMA_REGISTRY_URL, DATABASE_URL and REDIS_URL where they are set.',
     )
     .action(async (options: Options) => {
       process.exitCode = await ownedRun(stateDirOf('test'), run => test(run, options))
@@ -31,28 +32,33 @@ export function register(program: Command): void {
 
 async function test(run: OwnedRun, options: Options): Promise<number> {
   const file = countsFile()
-  process.env['WEIR_TEST_COUNTS'] = file
+  const env = { WEIR_TEST_COUNTS: file }
+  const { signal } = run
   let ok = true
-  const note = (result: Parameters<typeof checkLine>[0]): void => {
+  const note = (result: CheckResult): void => {
     ok = ok && result.ok
     process.stderr.write(checkLine(result))
   }
   const wants = (part: string): boolean => options.only === undefined || options.only === part
-  if (wants('check')) await runChecks(note, run.signal)
+  if (wants('check')) await runChecks(note, { signal, env })
   if (wants('integration') || wants('e2e')) {
     const stack = await startStack({
       stateDir: run.stateDir,
       toolsDir: toolsDirOf(checkout),
       env: process.env,
       progress: stderrProgress,
-      signal: run.signal,
+      signal,
     })
     run.onEnd(() => stack.stop())
     for (const project of ['integration', 'e2e'].filter(wants)) {
-      note(await runCheck({ name: `${project} tests`, command: vitest(project) }, run.signal, { ...stack.urls }))
+      const check = { name: `${project} tests`, command: vitest(project) }
+      const print = (chunk: Buffer): void => void process.stderr.write(chunk)
+      note(await runCheck(check, { signal, env: { ...env, ...stack.urls }, print }))
     }
   }
+  signal.throwIfAborted()
   const counts = readCounts(file)
+  rmSync(file, { force: true })
   // A failure that no test counted (a check, or a run that broke) must not read as success.
   const failed = ok ? counts.failed : Math.max(1, counts.failed)
   if (options.json === true) console.log(JSON.stringify({ ok, ...counts, failed }))
