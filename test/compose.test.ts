@@ -5,6 +5,7 @@ import { configSchema as auditSink } from '@weir/audit-sink'
 import { configSchema as dedup } from '@weir/dedup'
 import { configSchema as ingest } from '@weir/ingest'
 import { configSchema as policy } from '@weir/policy'
+import { loginName, serviceRoles } from '@weir/postgres'
 import { describeSettings } from '@weir/runtime'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
@@ -49,6 +50,13 @@ describe('docker-compose.yml and the settings of the Weir processes', () => {
       return [setting, text.replaceAll(/\$\{[A-Z0-9_]+(:-)?\}/g, 'a-password-for-this-test')]
     })
     expect(schema.safeParse(Object.fromEntries(fixed)).error?.issues ?? []).toEqual([])
+  })
+
+  it('use the database logins that prepare makes', () => {
+    const given = ['ingest', 'dedup', 'policy', 'audit-sink'].map(name => services[name]?.environment['DATABASE_URL'])
+    const reader = services['audit-sink']?.environment['WEIR_AUDIT_READER_DATABASE_URL']
+    const users = [...given, reader].map(url => /^postgres:\/\/([a-z_]+):/.exec(url ?? '')?.[1])
+    expect(users).toEqual(serviceRoles.map(role => loginName('weir', role)))
   })
 
   it('are compared with teeth: a missing and a misspelt setting are seen', () => {

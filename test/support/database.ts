@@ -1,6 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import type { Log } from '@weir/core'
-import { ensureLogins, migrate, openDatabase, serviceRoles, type Database, type ServiceRole } from '@weir/postgres'
+import {
+  ensureLogins,
+  loginName,
+  migrate,
+  openDatabase,
+  serviceRoles,
+  type Database,
+  type ServiceRole,
+} from '@weir/postgres'
 
 /** A database of its own for one test file. */
 export interface TestDatabase {
@@ -49,7 +57,7 @@ async function prepare(adminUrl: string): Promise<Record<ServiceRole, string>> {
 async function dropDatabase(server: string, name: string): Promise<void> {
   await onServer(server, async db => {
     await db.query(`drop database if exists ${name} with (force)`)
-    for (const role of serviceRoles) await db.query(`drop role if exists ${name}_${role}`)
+    for (const role of serviceRoles) await db.query(`drop role if exists ${loginName(name, role)}`)
   })
 }
 

@@ -36,7 +36,7 @@ export interface LoginOptions {
 }
 
 /**
- * Makes or updates one login role per service, named `<database>_<service>`, a member of the group role `weir_<service>` that
+ * Makes or updates one login role per service, named `<database>_<service>_login`, a member of the group role `weir_<service>` that
  * the migrations made, and allowed to connect to this database only. Returns the URL of each. Call after `migrate`.
  */
 export async function ensureLogins(options: LoginOptions): Promise<Record<ServiceRole, string>> {
@@ -52,12 +52,15 @@ export async function ensureLogins(options: LoginOptions): Promise<Record<Servic
   return Object.fromEntries(urls) as Record<ServiceRole, string>
 }
 
-/** `<database>_<service>`; a database name too long for that is cut, with its hash in the name. */
-function loginName(database: string, role: ServiceRole): string {
-  const name = `${database}_${role}`
+/**
+ * `<database>_<service>_login`; a database name too long for that is cut, with its hash in the name. The ending keeps the logins of
+ * a database `weir` apart from the group roles `weir_<service>`.
+ */
+export function loginName(database: string, role: ServiceRole): string {
+  const name = `${database}_${role}_login`
   if (Buffer.byteLength(name) <= 63) return name
   const hash = createHash('sha256').update(database).digest('hex').slice(0, 8)
-  return `${database.slice(0, 40)}_${hash}_${role}`
+  return `${database.slice(0, 34)}_${hash}_${role}_login`
 }
 
 async function ensureLogin(client: pg.Client, database: string, role: ServiceRole, password: string): Promise<void> {

@@ -11,6 +11,7 @@ import {
   ensureLogins,
   migrate,
   openDatabase,
+  loginName,
   serviceRoles,
   type ServiceRole,
 } from './index.ts'
@@ -208,7 +209,7 @@ describe('ensureLogins', () => {
     for (const role of serviceRoles) {
       const db = openDatabase({ url: urls[role], applicationName: 'test' })
       const [row] = await db.query('select current_user as name, current_database() as database')
-      expect(row).toEqual({ name: `${here.name}_${role}`, database: here.name })
+      expect(row).toEqual({ name: loginName(here.name, role), database: here.name })
       await db.close()
       const elsewhere = new URL(urls[role])
       elsewhere.pathname = `/${there.name}`
@@ -226,7 +227,7 @@ describe('ensureLogins', () => {
     cleanups.push(async () => await db.close())
     const [reader] = await db.query(
       'select rolconfig, rolsuper, rolcreaterole, rolcreatedb from pg_roles where rolname = $1',
-      [`${name}_audit_reader`],
+      [loginName(name, 'audit_reader')],
     )
     expect(reader).toEqual({
       rolconfig: [

@@ -1,6 +1,6 @@
 import { topicNames, type Log, type WeirConfiguration } from '@weir/core'
 import { ensureTopics, pushSchemas, topicSpecs } from '@weir/kafka'
-import { ensureLogins, migrate, openDatabase, type ServiceRole } from '@weir/postgres'
+import { ensureLogins, loginName, migrate, openDatabase, serviceRoles, type ServiceRole } from '@weir/postgres'
 
 export interface PrepareOptions {
   readonly kafkaBrokers: readonly string[]
@@ -58,9 +58,7 @@ export async function dropDatabase(serverUrl: string, name: string): Promise<voi
   })
   try {
     await db.query(`drop database if exists ${name} with (force)`)
-    for (const role of ['ingest', 'dedup', 'policy', 'audit_sink', 'audit_reader']) {
-      await db.query(`drop role if exists ${name}_${role}`)
-    }
+    for (const role of serviceRoles) await db.query(`drop role if exists ${loginName(name, role)}`)
   } finally {
     await db.close()
   }
