@@ -2,12 +2,15 @@ import { errorCatalogue, WeirError } from '@weir/core'
 import { Command, CommanderError } from 'commander'
 import { register as check } from './commands/check.ts'
 import { register as config } from './commands/config.ts'
+import { register as demo } from './commands/demo.ts'
 import { register as down } from './commands/down.ts'
 import { register as logs } from './commands/logs.ts'
 import { register as prepare } from './commands/prepare.ts'
 import { register as reset } from './commands/reset.ts'
 import { register as schemas } from './commands/schemas.ts'
+import { register as send } from './commands/send.ts'
 import { register as status } from './commands/status.ts'
+import { register as tail } from './commands/tail.ts'
 import { register as test } from './commands/test.ts'
 import { register as up } from './commands/up.ts'
 import { register as why } from './commands/why.ts'
@@ -15,6 +18,7 @@ import { exitCodes } from './exit-codes.ts'
 
 /** Every command of `weir`, in the order of its help. */
 const commands: readonly ((program: Command) => void)[] = [
+  demo,
   up,
   down,
   status,
@@ -22,6 +26,8 @@ const commands: readonly ((program: Command) => void)[] = [
   reset,
   schemas,
   config,
+  send,
+  tail,
   why,
   prepare,
   check,

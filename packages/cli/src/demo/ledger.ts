@@ -55,7 +55,8 @@ export function balance(book: Book, delivered: readonly Delivered[]): Balance {
   for (const choice of book.choices) {
     const count = choice.keys.filter(key => times.has(`${choice.agent} ${key}`)).length
     if (count < choice.exactly) lost.push(`${choice.name}: ${count} of ${choice.exactly} reached ${choice.agent}`)
-    if (count > choice.exactly) doubled.push(`${choice.name}: ${count} instead of ${choice.exactly} reached ${choice.agent}`)
+    if (count > choice.exactly)
+      doubled.push(`${choice.name}: ${count} instead of ${choice.exactly} reached ${choice.agent}`)
   }
   const unexpected = [...times.keys()].filter(place => !wanted.has(place))
   return { lost, doubled, unexpected, reordered: book.orders.flatMap(keys => reordered(keys, delivered)) }
@@ -64,6 +65,8 @@ export function balance(book: Book, delivered: readonly Delivered[]): Balance {
 function reordered(keys: readonly string[], delivered: readonly Delivered[]): string[] {
   const wanted = new Map(keys.map((key, i) => [key, i]))
   const seen = delivered.filter(({ key }) => wanted.has(key))
-  const late = seen.findIndex((item, i) => i > 0 && (wanted.get(item.key) ?? 0) < (wanted.get(seen[i - 1]?.key ?? '') ?? 0))
+  const late = seen.findIndex(
+    (item, i) => i > 0 && (wanted.get(item.key) ?? 0) < (wanted.get(seen[i - 1]?.key ?? '') ?? 0),
+  )
   return late < 0 ? [] : [`${seen[late]?.key ?? ''} was overtaken in ${seen[late]?.orderingKey ?? ''}`]
 }

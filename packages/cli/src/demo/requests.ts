@@ -1,6 +1,6 @@
 // Requests as their senders make them: signed by the vendors' own code where they have some.
 import { createHmac, randomUUID } from 'node:crypto'
-import examples from '@octokit/webhooks-examples'
+import examples from '@octokit/webhooks-examples' with { type: 'json' }
 import { Webhook } from 'standardwebhooks'
 import Stripe from 'stripe'
 import type { LocalSecrets } from '@weir/system'
@@ -40,7 +40,11 @@ export function githubSamples(): GithubSample[] {
   return samples
 }
 
-export function githubRequest(secrets: LocalSecrets, sample: GithubSample, delivery = randomUUID() as string): Outgoing {
+export function githubRequest(
+  secrets: LocalSecrets,
+  sample: GithubSample,
+  delivery = randomUUID() as string,
+): Outgoing {
   const secret = secrets.environment['WEIR_SECRET_GITHUB'] ?? ''
   const signature = createHmac('sha256', secret).update(sample.body).digest('hex')
   return {
@@ -75,7 +79,15 @@ export function stripeEvent(id: string, type: string, customer: string, order: O
       request: { id: null, idempotency_key: null },
       type,
       data: {
-        object: { id: `pi_${id.slice(4)}`, object: 'payment_intent', amount: 4200, currency: 'eur', customer, metadata, status: 'succeeded' },
+        object: {
+          id: `pi_${id.slice(4)}`,
+          object: 'payment_intent',
+          amount: 4200,
+          currency: 'eur',
+          customer,
+          metadata,
+          status: 'succeeded',
+        },
       },
     }),
   )
