@@ -33,8 +33,7 @@ export async function startKafka(context: NativeContext, libs: string): Promise<
   writeFileSync(properties, settings(port, controllerPort, data))
   const classpath = join(libs, '*')
   if (!keeps) {
-    const clusterId = randomBytes(16).toString('base64url')
-    const format = ['kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', properties]
+    const format = ['kafka.tools.StorageTool', 'format', '-t', newClusterId(), '-c', properties]
     await runCommand('java', ['-cp', classpath, ...format], { signal })
   }
   const log = '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'
@@ -54,6 +53,11 @@ export async function startKafka(context: NativeContext, libs: string): Promise<
     }),
   )
   return `127.0.0.1:${port}`
+}
+
+/** Sixteen bytes in Base64; never with a dash in front, which the tool would take for an option. */
+export function newClusterId(bytes = randomBytes(16)): string {
+  return Buffer.from([(bytes[0] ?? 0) & 0x7f, ...bytes.subarray(1)]).toString('base64url')
 }
 
 function settings(port: number, controllerPort: number, dataDir: string): string {
