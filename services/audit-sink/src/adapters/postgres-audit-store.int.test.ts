@@ -52,7 +52,7 @@ beforeAll(async () => {
   store = createAuditStore(sink, name => {
     if (name === broken) throw new Error(`stopped at ${name}`)
   })
-  expect(await store.ensurePartitions(7)).toBe(8)
+  await store.ensurePartitions(7)
   ownership = await store.takeOver()
 })
 
@@ -63,6 +63,10 @@ afterAll(async () => {
 })
 
 describe('the audit store', () => {
+  it('has a partition for today and each of the seven days ahead, also when asked again', async () => {
+    expect(await store.ensurePartitions(7)).toBe(8)
+  })
+
   it('lands hostile records byte for byte, whatever their topic', async () => {
     const hostile: Partial<LogRecord>[] = [
       { value: null },
@@ -155,7 +159,14 @@ describe('what has landed', () => {
     for (const url of [test.adminUrl, ...serviceRoles.map(role => test.urls[role])]) {
       const db = openDatabase({ url, applicationName: 'weir tests', maxConnections: 1 })
       try {
-        for (const sql of statements) await expect(db.query(sql), sql).rejects.toThrow(/append-only|permission denied/)
+        for (const sql of statements) {
+          // Read-only by default is a setting that the reader can change: its rights must refuse as well.
+          const change = db.transaction(async tx => {
+            await tx.query('set transaction read write')
+            await tx.query(sql)
+          })
+          await expect(change).rejects.toThrow(/append-only|permission denied/)
+        }
       } finally {
         await db.close()
       }
