@@ -53,5 +53,7 @@ function report(error: unknown): number {
     process.stderr.write(`weir: ${error.message}\n  [${error.code}] ${errorCatalogue[error.code].remedy}\n`)
   } else process.stderr.write(`weir: ${error instanceof Error ? error.message : String(error)}\n`)
   if (process.env['WEIR_DEBUG'] === '1') process.stderr.write(`${error instanceof Error ? error.stack : ''}\n`)
-  return error instanceof WeirError && error.code === 'prerequisite_missing' ? exitCodes.prerequisite : exitCodes.failed
+  if (!(error instanceof WeirError)) return exitCodes.failed
+  if (error.code === 'invalid_value') return exitCodes.usage
+  return error.code === 'prerequisite_missing' ? exitCodes.prerequisite : exitCodes.failed
 }

@@ -18,6 +18,7 @@ export function register(program: Command): void {
     .option('-f, --file <path>', 'the file to check', process.env['WEIR_CONFIG'] ?? 'weir.yaml')
     .option('--no-secrets', 'do not look for the secrets, for places that have none')
     .option('--json', 'print the result as one JSON object')
+    .addHelpText('after', '\nExample: weir config check --file weir.yaml --no-secrets')
     .action(async (options: CheckOptions) => await check(options))
 }
 

@@ -30,6 +30,7 @@ export function register(program: Command): void {
     .description(
       'Apply migrations, make database logins, register schemas, create topics. Settings come from the environment.',
     )
+    .addHelpText('after', '\nExample: docker compose run --rm prepare\nThe settings are in docs/configuration.md.')
     .action(async () => {
       const settings = readSettings(configSchema, process.env)
       await prepare({

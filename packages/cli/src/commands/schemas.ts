@@ -21,6 +21,7 @@ export function register(program: Command): void {
       .description(description)
       .option('--registry <url>', 'registry; default WEIR_SCHEMA_REGISTRY_URL, else that of `weir up`')
       .option('--json', 'print one JSON object')
+      .addHelpText('after', `\nExample: weir schemas ${name} --registry http://127.0.0.1:8081/apis/ccompat/v7`)
       .action(async (options: Options) => await run(name, options))
   }
 }

@@ -13,6 +13,7 @@ export function register(program: Command): void {
       'Show what `weir up` left running and whether each service is ready. Exit code 1 when something is not.',
     )
     .option('--json', 'print one JSON object')
+    .addHelpText('after', '\nExample: weir status --json')
     .action(async (options: { readonly json?: boolean }) => {
       const report = await look()
       if (options.json === true) console.log(JSON.stringify(report))
