@@ -1,5 +1,5 @@
-import { eventKey, eventKeyText, type Clock } from '@weir/core'
-import type { Receipt } from '@weir/schemas'
+import { textFault, type Clock } from '@weir/core'
+import type { RawEvent, Receipt } from '@weir/schemas'
 import {
   answerFor,
   answerForBatch,
@@ -8,6 +8,7 @@ import {
   type AnswerPlan,
   type CallerKind,
   type EventOutcome,
+  type RequestFault,
 } from './domain/answer.ts'
 import type { ClientLookup } from './domain/api-key.ts'
 import type { ApiClient, ReadEvent } from './domain/client-event.ts'
@@ -21,7 +22,7 @@ import type { FaultPoint, NewId } from './ports.ts'
 import type { ClientIntake } from './service/client-intake.ts'
 import type { ProviderIntake } from './service/provider-intake.ts'
 import type { ReceiptBook } from './service/receipts.ts'
-import type { Answer, BrokenCode, IntakeRequest } from './service/request.ts'
+import type { Answer, BrokenCode, IntakeRequest, Route } from './service/request.ts'
 
 export interface IngestOptions {
   readonly sources: ReadonlyMap<string, WebhookSource>
@@ -35,12 +36,32 @@ export interface IngestOptions {
   readonly faultPoint: FaultPoint
 }
 
+/** Stands for a caller whose name is not known. */
+const nobody = '-'
+/** Longest name of a source as addressed that a receipt keeps, bytes. */
+const maxSourceBytes = 128
+
+/** One event of a request; `event` is `null` where none could be read. */
+interface Result {
+  readonly outcome: EventOutcome
+  readonly event: RawEvent | null
+}
+
 interface Addressed {
   readonly caller: CallerKind
   readonly tenant: string | null
   readonly source: string
   readonly credentialId: string | null
 }
+
+/** A request whose headers are known: read its body up to the limit and pass it on, or give the answer at once. */
+export type Opened =
+  | {
+      readonly kind: 'read'
+      readonly limitBytes: number
+      readonly accept: (request: IntakeRequest) => Promise<Answer>
+    }
+  | { readonly kind: 'answer'; readonly answer: Answer }
 
 /** Every request ends here in an answer and a receipt. */
 export class IngestService {
@@ -50,16 +71,44 @@ export class IngestService {
     this.#options = options
   }
 
-  /** verify (raw bytes) → key → publish to weir.raw → answer. */
-  async webhook(name: string, request: IntakeRequest): Promise<Answer> {
-    const { sources, metrics, clock, providerIntake, newId, faultPoint } = this.#options
-    const source = sources.get(name)
-    if (source === undefined) return this.#refuse(unknown(name), request, 'unknown_source')
-    const { tenant } = source
-    const addressed: Addressed = { caller: 'provider', tenant, source: name, credentialId: null }
-    if (request.body.length > source.maxBodyBytes) {
-      return this.#refuse(addressed, request, 'too_large', `The limit is ${source.maxBodyBytes} bytes.`)
+  /** Finds the source, or the client by its key: a body nobody has a right to send is not read. */
+  open(route: Route, request: IntakeRequest): Opened {
+    const { sources, clients } = this.#options
+    switch (route.kind) {
+      case 'webhook': {
+        const source = sources.get(route.source)
+        if (source === undefined) return this.#turnedAway('unknown_source', route, request)
+        const accept = async (read: IntakeRequest): Promise<Answer> => await this.#webhook(source, read)
+        return { kind: 'read', limitBytes: source.maxBodyBytes, accept }
+      }
+      case 'events': {
+        const client = clients(request.headers)
+        if (client === null) return this.#turnedAway('unauthorized', route, request)
+        const accept = async (read: IntakeRequest): Promise<Answer> => await this.#events(client, read)
+        return { kind: 'read', limitBytes: client.maxBodyBytes, accept }
+      }
+      case 'elsewhere':
+        return this.#turnedAway('not_found', route, request)
     }
+  }
+
+  /** A request that broke before its body was read, or was turned away: it gets its answer and leaves its receipt. */
+  broken(code: BrokenCode, route: Route, request: IntakeRequest): Answer {
+    const addressed = this.#addressed(route, request)
+    if (code === 'temporarily_unavailable') {
+      const outcome: EventOutcome = { kind: 'unavailable', retryAfterSeconds: 1 }
+      this.#note(addressed, request, { outcome, event: null })
+      return this.#answer(addressed, request, answerFor(outcome, addressed.caller), {})
+    }
+    const limitBytes = code === 'too_large' ? this.#limitOf(route, request) : null
+    return this.#refuse(addressed, request, code, limitBytes === null ? null : `The limit is ${limitBytes} bytes.`)
+  }
+
+  /** verify (raw bytes) → key → publish to weir.raw → answer. */
+  async #webhook(source: WebhookSource, request: IntakeRequest): Promise<Answer> {
+    const { metrics, clock, providerIntake, newId, faultPoint } = this.#options
+    const { tenant, name } = source
+    const addressed: Addressed = { caller: 'provider', tenant, source: name, credentialId: null }
     const receivedAtMs = clock.nowMs()
     const verification = verify(source.verifier, request.body, request.headers, receivedAtMs)
     if (verification.kind === 'refused') {
@@ -81,25 +130,20 @@ export class IngestService {
       tracestate,
     })
     const outcome = await providerIntake.deliver(event)
-    this.#note({ ...addressed, credentialId }, request, { outcome, draft })
+    this.#note({ ...addressed, credentialId }, request, { outcome, event })
     faultPoint('ingest.before-answer')
-    return this.#answer(addressed, request, answerFor(outcome, 'provider'), outcomeFields(outcome))
+    return this.#answer(addressed, request, answerFor(outcome, 'provider'), {
+      ...outcomeFields(outcome),
+      ...keyOf(event),
+    })
   }
 
-  /** authenticate → key → edge claim → publish → answer. */
-  async events(request: IntakeRequest): Promise<Answer> {
-    const client = this.#options.clients(request.headers)
-    if (client === null) return this.#refuse({ ...unknown('-'), caller: 'client' }, request, 'unauthorized')
+  /** key → edge claim → publish → answer, for each event of the request. */
+  async #events(client: ApiClient, request: IntakeRequest): Promise<Answer> {
     const { tenant, name } = client
     const addressed: Addressed = { caller: 'client', tenant, source: name, credentialId: name }
-    if (request.body.length > client.maxBodyBytes) {
-      return this.#refuse(addressed, request, 'too_large', `The limit is ${client.maxBodyBytes} bytes.`)
-    }
     const read = readClientRequest(client, request.body, request.headers)
-    if (read.kind === 'refused') {
-      const { code, detail } = read
-      return this.#finish(addressed, request, [{ outcome: { kind: 'refused', code, detail }, draft: null }])
-    }
+    if (read.kind === 'refused') return this.#refuse(addressed, request, read.code, read.detail)
     const items = read.kind === 'single' ? [read.item] : read.items
     const results = await Promise.all(items.map(async item => await this.#submit(client, item, request)))
     const answer = this.#finish(addressed, request, results, read.kind === 'batch')
@@ -107,24 +151,8 @@ export class IngestService {
     return answer
   }
 
-  /** A request that broke before its body was read, or was turned away: it gets its answer and leaves its receipt. */
-  broken(code: BrokenCode, where: { readonly source: string | null }, request: IntakeRequest): Answer {
-    const { sources } = this.#options
-    const source = where.source === null ? undefined : sources.get(where.source)
-    const addressed = { ...unknown(source?.name ?? '-'), tenant: source?.tenant ?? null }
-    if (code !== 'temporarily_unavailable') return this.#refuse(addressed, request, code)
-    const outcome: EventOutcome = { kind: 'unavailable', retryAfterSeconds: 1 }
-    this.#note(addressed, request, { outcome, draft: null })
-    return this.#answer(addressed, request, answerFor(outcome, addressed.caller), {})
-  }
-
-  async #submit(
-    client: ApiClient,
-    item: ReadEvent,
-    request: IntakeRequest,
-  ): Promise<{ outcome: EventOutcome; draft: EventDraft | null }> {
-    if (item.kind === 'refused')
-      return { outcome: { kind: 'refused', code: item.code, detail: item.detail }, draft: null }
+  async #submit(client: ApiClient, item: ReadEvent, request: IntakeRequest): Promise<Result> {
+    if (item.kind === 'refused') return { outcome: item, event: null }
     const { newId, clock, clientIntake } = this.#options
     const { draft } = item
     const { traceparent, tracestate } = request
@@ -137,79 +165,90 @@ export class IngestService {
       traceparent,
       tracestate,
     })
-    return { outcome: await clientIntake.submit({ client, event, digest: edgeDigest(draft) }), draft }
+    return { outcome: await clientIntake.submit({ client, event, digest: edgeDigest(draft) }), event }
   }
 
-  #finish(
-    addressed: Addressed,
-    request: IntakeRequest,
-    results: readonly { readonly outcome: EventOutcome; readonly draft: EventDraft | null }[],
-    isBatch = false,
-  ): Answer {
+  #finish(addressed: Addressed, request: IntakeRequest, results: readonly Result[], isBatch: boolean): Answer {
     for (const result of results) this.#note(addressed, request, result)
-    const outcomes = results.map(result => result.outcome)
-    const [only] = outcomes
+    const [only] = results
     if (!isBatch && only !== undefined) {
-      return this.#answer(addressed, request, answerFor(only, 'client'), outcomeFields(only))
+      const plan = answerFor(only.outcome, 'client')
+      return this.#answer(addressed, request, plan, resultFields(only))
     }
-    const items = outcomes.map(outcome => {
-      const plan = answerFor(outcome, 'client')
-      return { code: plan.code, ...outcomeFields(outcome) }
-    })
-    return this.#answer(addressed, request, answerForBatch(outcomes), { results: items })
+    const items = results.map(result => ({ code: answerFor(result.outcome, 'client').code, ...resultFields(result) }))
+    const plan = answerForBatch(results.map(result => result.outcome))
+    return this.#answer(addressed, request, plan, { results: items })
   }
 
-  #refuse(
-    addressed: Addressed,
-    request: IntakeRequest,
-    code: BrokenCode | 'bad_signature' | 'unauthorized' | 'unknown_source',
-    detail: string | null = null,
-  ): Answer {
-    if (code === 'temporarily_unavailable') throw new TypeError('an unavailable answer is no refusal')
+  #addressed(route: Route, request: IntakeRequest): Addressed {
+    const { sources, clients } = this.#options
+    if (route.kind === 'webhook') {
+      const tenant = sources.get(route.source)?.tenant ?? null
+      return { caller: 'provider', tenant, source: route.source, credentialId: null }
+    }
+    const client = route.kind === 'events' ? clients(request.headers) : null
+    const caller = route.kind === 'events' ? 'client' : 'provider'
+    return client === null
+      ? { caller, tenant: null, source: nobody, credentialId: null }
+      : { caller, tenant: client.tenant, source: client.name, credentialId: client.name }
+  }
+
+  #limitOf(route: Route, request: IntakeRequest): number | null {
+    const { sources, clients } = this.#options
+    if (route.kind === 'webhook') return sources.get(route.source)?.maxBodyBytes ?? null
+    return route.kind === 'events' ? (clients(request.headers)?.maxBodyBytes ?? null) : null
+  }
+
+  #turnedAway(code: 'unknown_source' | 'unauthorized' | 'not_found', route: Route, request: IntakeRequest): Opened {
+    return { kind: 'answer', answer: this.#refuse(this.#addressed(route, request), request, code) }
+  }
+
+  #refuse(addressed: Addressed, request: IntakeRequest, code: RequestFault, detail: string | null = null): Answer {
     const outcome: EventOutcome = { kind: 'refused', code, detail }
-    this.#note(addressed, request, { outcome, draft: null })
+    this.#note(addressed, request, { outcome, event: null })
     return this.#answer(addressed, request, answerFor(outcome, addressed.caller), outcomeFields(outcome))
   }
 
   #answer(
-    { caller, source }: Addressed,
+    { caller, tenant, source }: Addressed,
     request: IntakeRequest,
     plan: AnswerPlan,
     fields: Readonly<Record<string, unknown>>,
   ): Answer {
     const { correlationId } = request
-    this.#options.metrics.answers.inc({ caller, source, code: plan.code })
+    // A name that is not configured is the sender's own: it must not become a label.
+    this.#options.metrics.answers.inc({ caller, source: tenant === null ? nobody : source, code: plan.code })
     if (plan.code === 'ok') return { plan, body: { ...fields, correlation_id: correlationId } }
     return { plan, body: problemBody({ ...plan, code: plan.code }, correlationId, fields) }
   }
 
-  #note(
-    addressed: Addressed,
-    request: IntakeRequest,
-    { outcome, draft }: { readonly outcome: EventOutcome; readonly draft: EventDraft | null },
-  ): void {
+  #note(addressed: Addressed, request: IntakeRequest, { outcome, event }: Result): void {
     const { tenant, source, credentialId, caller } = addressed
     const plan = answerFor(outcome, caller)
-    const key = draft === null || tenant === null ? null : { tenant, source, eventId: draft.eventId }
     this.#options.receipts.note({
       receiptId: request.correlationId,
       tenant,
-      source,
-      eventKey: key === null ? null : eventKey(key.tenant, key.source, key.eventId),
-      eventKeyText: key === null ? null : eventKeyText(key.tenant, key.source, key.eventId),
+      source: tenant === null && textFault(source, maxSourceBytes) !== null ? nobody : source,
+      eventKey: event?.eventKey ?? null,
+      eventKeyText: event?.eventKeyText ?? null,
       ...receiptOutcome(outcome),
       reason: plan.code,
       status: plan.status,
-      sizeBytes: request.body.length,
+      sizeBytes: request.sizeBytes,
       credentialId,
-      run: draft?.run ?? null,
+      run: event?.run ?? null,
       traceparent: request.traceparent,
     })
   }
 }
 
-function unknown(name: string): Addressed {
-  return { caller: 'provider', tenant: null, source: name.slice(0, 64), credentialId: null }
+/** The event's identity, so that a caller can ask why by it. */
+function keyOf(event: RawEvent): Readonly<Record<string, string>> {
+  return { event_key: event.eventKey.toString('hex') }
+}
+
+function resultFields({ outcome, event }: Result): Readonly<Record<string, string>> {
+  return event === null ? outcomeFields(outcome) : { ...outcomeFields(outcome), ...keyOf(event) }
 }
 
 function faultOf(draft: EventDraft): string {

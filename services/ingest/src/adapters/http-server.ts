@@ -1,10 +1,12 @@
-import type { Clock, Log } from '@weir/core'
+import type { Socket } from 'node:net'
+import { errorCatalogue, type Clock, type Log } from '@weir/core'
 import { childTraceparent, parseTraceparent } from '@weir/runtime'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { IngestMetrics } from '../metrics.ts'
 import type { NewId } from '../ports.ts'
 import type { IngestService } from '../service.ts'
-import type { Answer, BrokenCode, IntakeRequest } from '../service/request.ts'
+import type { Answer, BrokenCode, IntakeRequest, Route } from '../service/request.ts'
+import { readBody } from './request-body.ts'
 
 export interface HttpOptions {
   readonly host: string
@@ -14,9 +16,9 @@ export interface HttpOptions {
   readonly clock: Clock
   readonly log: Log
   readonly newId: NewId
-  /** Largest body of any source, bytes. */
-  readonly maxBodyBytes: number
+  /** Requests being read or answered at once; more are answered 503. */
   readonly maxInFlight: number
+  /** Time in which a whole request must have arrived, milliseconds. */
   readonly requestTimeoutMs: number
 }
 
@@ -24,34 +26,38 @@ export interface HttpServer {
   readonly port: number
   /** From now on every request is answered 503. */
   turnAway(): void
+  /** Finishes what is in hand, then closes. */
   close(): Promise<void>
 }
 
 const maxHeaderBytes = 16 * 1_024
 const correlationHeader = 'weir-correlation-id'
+const webhookPath = '/v1/webhooks/:source'
+const eventsPath = '/v1/events'
+const otherMethods = ['GET', 'PUT', 'PATCH', 'DELETE']
 
 /** Bodies come as the bytes received; nothing is parsed before it is verified. */
 export async function startHttpServer(options: HttpOptions): Promise<HttpServer> {
+  const intake = new HttpIntake(options)
   const app = Fastify({
-    bodyLimit: options.maxBodyBytes,
     requestTimeout: options.requestTimeoutMs,
     connectionTimeout: 2 * options.requestTimeoutMs,
     keepAliveTimeout: 65_000,
     forceCloseConnections: 'idle',
+    // While closing, a kept connection gets our 503, not the framework's.
+    return503OnClosing: false,
+    exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 256 },
-    http: { maxHeaderSize: maxHeaderBytes },
+    http: { maxHeaderSize: maxHeaderBytes, headersTimeout: options.requestTimeoutMs },
+    clientErrorHandler: (error, socket) => intake.brokenConnection(error, socket),
   })
-  const intake = new HttpIntake(options)
+  // More connections than requests in flight, since most are kept open and idle.
+  app.server.maxConnections = 4 * options.maxInFlight
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: options.maxBodyBytes }, (_request, body, done) =>
-    done(null, body),
-  )
   app.addHook('onRequest', async (request, reply) => await intake.begin(request, reply))
   app.addHook('onResponse', async request => await intake.end(request))
   app.addHook('onRequestAbort', async request => await intake.end(request))
-  app.post('/v1/webhooks/:source', async (request, reply) => await intake.webhook(request, reply))
-  app.post('/v1/events', async (request, reply) => await intake.events(request, reply))
-  answerOtherMethods(app, intake)
+  addRoutes(app, intake)
   app.setErrorHandler(async (error, request, reply) => await intake.failed(error, request, reply))
   await app.listen({ host: options.host, port: options.port })
   const address = app.server.address()
@@ -62,28 +68,35 @@ export async function startHttpServer(options: HttpOptions): Promise<HttpServer>
   }
 }
 
-function answerOtherMethods(app: FastifyInstance, intake: HttpIntake): void {
-  app.route({
-    method: ['GET', 'PUT', 'PATCH', 'DELETE'],
-    url: '/v1/webhooks/:source',
-    handler: async (request, reply) => await intake.broken('method_not_allowed', request, reply),
-  })
-  app.route({
-    method: ['GET', 'PUT', 'PATCH', 'DELETE'],
-    url: '/v1/events',
-    handler: async (request, reply) => await intake.broken('method_not_allowed', request, reply),
-  })
+/**
+ * The body is read in the route's first hook and not by the framework, which would refuse a verified delivery for an odd
+ * Content-Type and close the connection of a sender that is still sending.
+ */
+function addRoutes(app: FastifyInstance, intake: HttpIntake): void {
+  const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
+    await intake.take(request, reply)
+  for (const url of [webhookPath, eventsPath]) {
+    app.route({ method: 'POST', url, onRequest, handler: (_request, reply) => reply })
+    app.route({
+      method: otherMethods,
+      url,
+      handler: async (request, reply) => await intake.broken('method_not_allowed', request, reply),
+    })
+  }
   app.setNotFoundHandler(async (request, reply) => await intake.broken('not_found', request, reply))
 }
 
 interface Open {
   readonly startedMs: number
-  readonly caller: string
+  readonly correlationId: string
+  /** The connection broke and was answered below the framework. */
+  isAnswered: boolean
 }
 
 class HttpIntake {
   readonly #options: HttpOptions
   readonly #open = new Map<FastifyRequest, Open>()
+  readonly #bySocket = new WeakMap<Socket, FastifyRequest>()
   #isTurningAway = false
 
   constructor(options: HttpOptions) {
@@ -94,15 +107,15 @@ class HttpIntake {
     this.#isTurningAway = true
   }
 
-  async begin(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { metrics, clock, maxInFlight } = this.#options
+  async begin(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+    const { metrics, clock, maxInFlight, newId } = this.#options
     const isFull = this.#open.size >= maxInFlight
-    this.#open.set(request, {
-      startedMs: clock.nowMs(),
-      caller: request.url.startsWith('/v1/events') ? 'client' : 'provider',
-    })
+    this.#open.set(request, { startedMs: clock.nowMs(), correlationId: newId(), isAnswered: false })
+    this.#bySocket.set(request.raw.socket, request)
     metrics.inFlight.set({}, this.#open.size)
-    if (isFull || this.#isTurningAway) await this.broken('temporarily_unavailable', request, reply)
+    if (!isFull && !this.#isTurningAway) return undefined
+    if (this.#isTurningAway) reply.header('connection', 'close')
+    return await this.broken('temporarily_unavailable', request, reply)
   }
 
   end(request: FastifyRequest): Promise<void> {
@@ -110,84 +123,144 @@ class HttpIntake {
     if (open !== undefined) {
       const { metrics, clock } = this.#options
       this.#open.delete(request)
+      this.#bySocket.delete(request.raw.socket)
       metrics.inFlight.set({}, this.#open.size)
-      metrics.requestSeconds.observe({ caller: open.caller }, (clock.nowMs() - open.startedMs) / 1_000)
+      const caller = routeOf(request).kind === 'events' ? 'client' : 'provider'
+      metrics.requestSeconds.observe({ caller }, (clock.nowMs() - open.startedMs) / 1_000)
     }
     return Promise.resolve()
   }
 
-  async webhook(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { source } = request.params as { readonly source: string }
-    await send(reply, await this.#options.service.webhook(source, this.#intakeOf(request, bodyOf(request))), request)
+  /** Reads the body within its bounds and answers. */
+  async take(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { service } = this.#options
+    const opened = service.open(routeOf(request), this.#intakeOf(request))
+    const limitBytes = opened.kind === 'read' ? opened.limitBytes : 0
+    const read = await readBody(request.raw, limitBytes)
+    if (read.kind === 'cut' && this.#open.get(request)?.isAnswered === true) {
+      await this.end(request)
+      return reply.hijack()
+    }
+    if (opened.kind === 'answer') {
+      if (read.kind === 'too_large' && !read.isRead) reply.header('connection', 'close')
+      return this.#send(reply, opened.answer, request)
+    }
+    switch (read.kind) {
+      case 'body':
+        return this.#send(reply, await opened.accept(this.#intakeOf(request, read.bytes)), request)
+      case 'too_large':
+        if (!read.isRead) reply.header('connection', 'close')
+        return await this.broken('too_large', request, reply, read.sizeBytes)
+      case 'cut':
+        return await this.broken('malformed', request, reply, read.sizeBytes)
+    }
   }
 
-  async events(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    await send(reply, await this.#options.service.events(this.#intakeOf(request, bodyOf(request))), request)
+  async broken(code: BrokenCode, request: FastifyRequest, reply: FastifyReply, sizeBytes = 0): Promise<FastifyReply> {
+    const intake = { ...this.#intakeOf(request), sizeBytes }
+    return await this.#send(reply, this.#options.service.broken(code, routeOf(request), intake), request)
   }
 
-  async broken(code: BrokenCode, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const source = (request.params as { readonly source?: string } | undefined)?.source ?? null
-    const answer = this.#options.service.broken(code, { source }, this.#intakeOf(request, Buffer.alloc(0)))
-    await send(reply, answer, request)
-  }
-
-  async failed(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const code = codeOf(error)
+  async failed(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const code = frameworkCodes[codeOf(error)] ?? 'internal'
     if (code === 'internal') this.#options.log.error({ err: error, url: request.routeOptions.url }, 'a request failed')
-    // The rest of a body that is too large or too slow is not read.
-    if (code !== 'internal') reply.header('connection', 'close')
-    await this.broken(code, request, reply)
+    return await this.broken(code, request, reply)
   }
 
-  #intakeOf(request: FastifyRequest, body: Buffer): IntakeRequest {
+  /** What the HTTP parser or its time limits give up on. There may be no request yet, so the answer is written by hand. */
+  brokenConnection(error: Error, socket: Socket): void {
+    const request = this.#bySocket.get(socket)
+    const open = request === undefined ? undefined : this.#open.get(request)
+    const isAnswering = open?.isAnswered === true || socket.writableEnded || !socket.writable
+    const code = connectionCodes[codeOf(error)] ?? 'malformed'
+    if (isAnswering || codeOf(error) === 'ECONNRESET') {
+      socket.destroy(error)
+      return
+    }
+    if (open !== undefined) open.isAnswered = true
+    const route: Route = request === undefined ? { kind: 'elsewhere' } : routeOf(request)
+    const intake = request === undefined ? this.#unread() : this.#intakeOf(request)
+    const answer = this.#options.service.broken(code, route, intake)
+    socket.end(rawAnswer(answer, intake.correlationId))
+  }
+
+  #unread(): IntakeRequest {
+    return {
+      body: Buffer.alloc(0),
+      sizeBytes: 0,
+      headers: {},
+      correlationId: this.#options.newId(),
+      traceparent: null,
+      tracestate: null,
+    }
+  }
+
+  #intakeOf(request: FastifyRequest, body: Buffer = Buffer.alloc(0)): IntakeRequest {
     const headers = request.raw.headersDistinct
     const parent = headers['traceparent']?.length === 1 ? parseTraceparent(headers['traceparent'][0] ?? '') : null
     const tracestate = parent === null ? null : (headers['tracestate']?.join(',').slice(0, 512) ?? null)
     return {
       body,
+      sizeBytes: body.length,
       headers,
-      correlationId: correlationOf(request, this.#options.newId),
+      correlationId: this.#correlationOf(request),
       traceparent: childTraceparent(parent),
       tracestate,
     }
   }
+
+  /** One id per request, whatever becomes of it. */
+  #correlationOf(request: FastifyRequest): string {
+    return this.#open.get(request)?.correlationId ?? this.#options.newId()
+  }
+
+  #send(reply: FastifyReply, answer: Answer, request: FastifyRequest): FastifyReply {
+    const { plan, body } = answer
+    return reply
+      .status(plan.status)
+      .headers({ ...plan.headers, [correlationHeader]: this.#correlationOf(request) })
+      .type(contentTypeOf(answer))
+      .send(JSON.stringify(body))
+  }
 }
 
-const correlations = new WeakMap<FastifyRequest, string>()
-
-/** One id per request, whatever becomes of it. */
-function correlationOf(request: FastifyRequest, newId: NewId): string {
-  const known = correlations.get(request)
-  if (known !== undefined) return known
-  const id = newId()
-  correlations.set(request, id)
-  return id
+function contentTypeOf({ plan }: Answer): string {
+  return plan.code === 'ok' ? 'application/json' : 'application/problem+json'
 }
 
-function bodyOf(request: FastifyRequest): Buffer {
-  return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+function routeOf(request: FastifyRequest): Route {
+  const { url } = request.routeOptions
+  if (url === eventsPath) return { kind: 'events' }
+  if (url !== webhookPath) return { kind: 'elsewhere' }
+  const { source } = request.params as { readonly source: string }
+  return { kind: 'webhook', source }
 }
 
-function send(reply: FastifyReply, answer: Answer, request: FastifyRequest): FastifyReply {
-  const { plan, body } = answer
-  return reply
-    .status(plan.status)
-    .headers({ ...plan.headers, [correlationHeader]: correlations.get(request) ?? '' })
-    .type(plan.code === 'ok' ? 'application/json' : 'application/problem+json')
-    .send(JSON.stringify(body))
+function rawAnswer(answer: Answer, correlationId: string): string {
+  const { plan } = answer
+  const body = JSON.stringify(answer.body)
+  const title = plan.code === 'ok' ? 'OK' : errorCatalogue[plan.code].title
+  const headers = {
+    ...plan.headers,
+    [correlationHeader]: correlationId,
+    'content-type': contentTypeOf(answer),
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${plan.status} ${title}\r\n${lines.join('')}\r\n${body}`
 }
 
-const brokenCodes: Readonly<Record<string, BrokenCode>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: 'too_large',
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'malformed',
+const frameworkCodes: Readonly<Record<string, BrokenCode>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'malformed',
   FST_ERR_BAD_URL: 'not_found',
-  ECONNRESET: 'malformed',
-  ECONNABORTED: 'malformed',
+}
+
+const connectionCodes: Readonly<Record<string, BrokenCode>> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
   ERR_HTTP_REQUEST_TIMEOUT: 'too_slow',
 }
 
-function codeOf(error: unknown): BrokenCode {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : ''
-  return brokenCodes[code] ?? 'internal'
+function codeOf(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : ''
 }

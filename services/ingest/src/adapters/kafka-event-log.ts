@@ -1,5 +1,6 @@
 import {
   partitionOf,
+  WeirError,
   type Broker,
   type Header,
   type Log,
@@ -12,10 +13,14 @@ import type { Receipt } from '@weir/schemas'
 import type { EventLog, ReceiptLog } from '../ports.ts'
 
 const refreshMs = 5_000
+/** How long an event may take to be acknowledged, below the 10 s that GitHub waits for its answer. It may still be written later. */
+const appendTimeoutMs = 8_000
 
 export interface KafkaLogs {
   readonly events: EventLog
   readonly receipts: ReceiptLog
+  /** Why Kafka takes no events just now; `null` when the last one was taken. */
+  fault(): string | null
   /** Waits for what is on its way, then closes. */
   close(): Promise<void>
 }
@@ -46,10 +51,13 @@ export async function openKafkaLogs(options: {
     )
   }
   const timer = setInterval(refresh, refreshMs)
+  let fault: string | null = null
   const publish = async (records: readonly OutRecord[]): Promise<void> => {
     try {
-      await publisher.publish(records)
+      await withinTime(publisher.publish(records), appendTimeoutMs)
+      fault = null
     } catch (error) {
+      if (error instanceof WeirError && error.code === 'broker_unavailable') fault = 'Kafka takes no events'
       refresh()
       throw error
     }
@@ -68,10 +76,26 @@ export async function openKafkaLogs(options: {
     receipts: {
       append: async receipts => await publish(receipts.map(receipt => receiptRecord(options, receipt))),
     },
+    fault: () => fault,
     close: async () => {
       clearInterval(timer)
       await publisher.close()
     },
+  }
+}
+
+/** Rejects when `work` takes longer; what it ends in later has no one waiting for it. */
+async function withinTime(work: Promise<unknown>, timeoutMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      reject(new WeirError('broker_unavailable', `Kafka has acknowledged nothing for ${timeoutMs} ms`))
+    }, timeoutMs)
+  })
+  try {
+    await Promise.race([work, timeout])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -101,6 +101,14 @@ function createLead(options: ClientIntakeOptions): Lead {
     lingerMs,
     run: async requests => await claims.accept(requests, log.logId()),
   })
+  const released = createMicroBatcher<Pick<AcceptRequest, 'key' | 'deliveryId'>, true>({
+    ...batchLimits,
+    lingerMs,
+    run: async requests => {
+      await claims.release(requests)
+      return requests.map(() => true)
+    },
+  })
 
   return async (submission, onClaimed) => {
     const { client, event, digest } = submission
@@ -116,7 +124,7 @@ function createLead(options: ClientIntakeOptions): Lead {
     try {
       await log.append({ ...event, deliveryId })
     } catch (error) {
-      await release(options, key, deliveryId)
+      await releaseQuietly(released.submit({ key, deliveryId }), metrics)
       return { kind: 'other', outcome: publishFailure(error, metrics) }
     }
     faultPoint('ingest.after-publish')
@@ -162,9 +170,9 @@ async function claimBatch(
 const cacheRefreshMs = 60_000
 
 /** Best effort: a lease that is not released ends by itself. */
-async function release({ claims, metrics }: ClientIntakeOptions, key: Buffer, deliveryId: string): Promise<void> {
+async function releaseQuietly(released: Promise<true>, metrics: IngestMetrics): Promise<void> {
   try {
-    await claims.release([{ key, deliveryId }])
+    await released
   } catch (error) {
     if (!(error instanceof WeirError)) throw error
     metrics.edgeFailures.inc({ operation: 'release' })

@@ -31,6 +31,7 @@ export class ReceiptBook {
   #timer: NodeJS.Timeout | null = null
   #writing: Promise<void> | null = null
   #isClosed = false
+  #isDropping = false
 
   constructor(options: ReceiptBookOptions) {
     this.#options = options
@@ -38,7 +39,8 @@ export class ReceiptBook {
 
   note(draft: ReceiptDraft): void {
     const { clock, metrics, maxWaiting, flushMs } = this.#options
-    const about = draft.eventKey?.toString('latin1') ?? draft.source
+    // Names that a sender makes up do not tell answers apart, or each would get a receipt of its own.
+    const about = draft.eventKey?.toString('latin1') ?? (draft.tenant === null ? '' : draft.source)
     const answer = [
       about,
       draft.outcome,
@@ -53,8 +55,8 @@ export class ReceiptBook {
       metrics.receiptsCounted.inc({})
       return
     }
-    if (this.#waiting.size >= maxWaiting) {
-      metrics.receiptsDropped.inc({})
+    if (this.#waiting.size >= maxWaiting || this.#isClosed) {
+      this.#dropped(1, 'too many receipts wait for Kafka')
       return
     }
     this.#waiting.set(group, { ...draft, atMs: clock.nowMs(), count: 1 })
@@ -75,7 +77,15 @@ export class ReceiptBook {
     await Promise.race([this.#drained(), timeout])
     clearTimeout(timer)
     this.#isClosed = true
-    if (this.#waiting.size > 0) this.#options.metrics.receiptsDropped.inc({}, this.#waiting.size)
+    if (this.#waiting.size > 0) this.#dropped(this.#waiting.size, 'the process stops')
+  }
+
+  /** Never silently: counted, and an error in the log when it begins. */
+  #dropped(receipts: number, why: string): void {
+    const { metrics, logger } = this.#options
+    metrics.receiptsDropped.inc({}, receipts)
+    if (!this.#isDropping) logger.error({ receipts, why }, 'receipts are dropped')
+    this.#isDropping = true
   }
 
   async #drained(): Promise<void> {
@@ -102,6 +112,13 @@ export class ReceiptBook {
         await log.append(batch.map(([, receipt]) => receipt))
       } catch (error) {
         metrics.receiptFailures.inc({ code: error instanceof WeirError ? error.code : 'internal' })
+        if (!(error instanceof WeirError) || !error.retriable) {
+          // No later try can write these; the others must not wait for them.
+          logger.error({ err: error, receipts: batch.length }, 'receipts cannot be written')
+          for (const [group, refused] of batch) this.#remove(group, refused)
+          this.#dropped(batch.length, 'they cannot be written')
+          continue
+        }
         if (retryMs === firstRetryMs) logger.warn({ err: error }, 'receipts could not be written; they wait')
         await new Promise<void>(resolve => {
           setTimeout(resolve, retryMs)
@@ -110,6 +127,7 @@ export class ReceiptBook {
         continue
       }
       retryMs = firstRetryMs
+      this.#isDropping = false
       for (const [group, written] of batch) this.#remove(group, written)
       metrics.receiptsQueued.set({}, this.#waiting.size)
     }

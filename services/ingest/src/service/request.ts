@@ -2,9 +2,19 @@ import type { ErrorCode } from '@weir/core'
 import type { AnswerPlan } from '../domain/answer.ts'
 import type { HeaderMap } from '../domain/header-map.ts'
 
-/** A request whose body is read, whatever transport brought it. */
+/** Where a request is addressed to. */
+export type Route =
+  | { readonly kind: 'webhook'; readonly source: string }
+  | { readonly kind: 'events' }
+  /** No address of ingest, or a request that broke before its address was read. */
+  | { readonly kind: 'elsewhere' }
+
+/** A request, whatever transport brought it. */
 export interface IntakeRequest {
+  /** Empty until it is read, and when it is not read to its end. */
   readonly body: Buffer
+  /** Bytes of the body that were read. */
+  readonly sizeBytes: number
   readonly headers: HeaderMap
   /** UUIDv7: named in the answer and in the receipt. */
   readonly correlationId: string
