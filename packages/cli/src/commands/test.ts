@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { startStack, stderrProgress, toolsDirOf } from '@weir/ops'
 import { Option, type Command } from 'commander'
-import { countsFile, readCounts, runCheck, runChecks, vitest, type CheckResult } from '../checks.ts'
+import { countsFile, readCounts, runCheck, runChecks, vitest, type CheckResult, type Counts } from '../checks.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { ownedRun, type OwnedRun } from '../owned-run.ts'
 import { checkout, stateDirOf } from '../paths.ts'
@@ -34,9 +34,9 @@ async function test(run: OwnedRun, options: Options): Promise<number> {
   const file = countsFile()
   const env = { WEIR_TEST_COUNTS: file }
   const { signal } = run
-  let ok = true
+  const failures: CheckResult[] = []
   const note = (result: CheckResult): void => {
-    ok = ok && result.ok
+    if (!result.ok) failures.push(result)
     process.stderr.write(checkLine(result))
   }
   const wants = (part: string): boolean => options.only === undefined || options.only === part
@@ -59,9 +59,14 @@ async function test(run: OwnedRun, options: Options): Promise<number> {
   signal.throwIfAborted()
   const counts = readCounts(file)
   rmSync(file, { force: true })
-  // A failure that no test counted (a check, or a run that broke) must not read as success.
-  const failed = ok ? counts.failed : Math.max(1, counts.failed)
-  if (options.json === true) console.log(JSON.stringify({ ok, ...counts, failed }))
+  const failed = countFailed(counts, failures)
+  if (options.json === true) console.log(JSON.stringify({ ok: failed === 0, ...counts, failed }))
   console.log(`${counts.passed} passed, ${failed} failed`)
   return failed === 0 ? exitCodes.ok : exitCodes.failed
+}
+
+/** Failed tests, and each check that failed. A test run that broke before it counted must not read as success. */
+export function countFailed(counts: Counts, failures: readonly Pick<CheckResult, 'name'>[]): number {
+  const runs = failures.filter(({ name }) => name.endsWith('tests')).length
+  return failures.length - runs + (runs > 0 ? Math.max(counts.failed, runs) : counts.failed)
 }
