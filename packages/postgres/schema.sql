@@ -73,7 +73,7 @@ table dedup.claim
   "offset" bigint not null
   payload_digest bytea not null
   appended_at_ms bigint not null
-table edge.claim with (fillfactor=80)
+table edge.claim with (fillfactor=50)
   key_hash bytea not null
   delivery_id uuid not null
   digest bytea not null
@@ -660,7 +660,7 @@ begin
   where w.decision_id = g.decision_id
     and w.partition = in_partition
     and w.next_attempt = g.attempt
-    and w.released_attempt in (g.attempt - 1, g.attempt)
+    and w.released_attempt <= g.attempt
     and w.ended_attempt is null;
   return true;
 end

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { dumpLog } from '../support/log-dump.ts'
-import { publish, publishRaw, rawEvent, untilRead } from '../support/raw-events.ts'
+import { rawEvent } from '../support/raw-event.ts'
+import { publish, publishRaw, untilRead } from '../support/raw-events.ts'
 import { startTestSystem, type TestSystem } from '../support/system.ts'
 
 let test: TestSystem

@@ -29,11 +29,7 @@ export async function postShop(test: TestSystem, id: string, body: Buffer): Prom
   })
 }
 
-export async function post(
-  url: string,
-  body: string | Buffer,
-  headers: Readonly<Record<string, string>>,
-): Promise<Answered> {
+async function post(url: string, body: string | Buffer, headers: Readonly<Record<string, string>>): Promise<Answered> {
   const response = await fetch(url, { method: 'POST', body: new Uint8Array(Buffer.from(body)), headers })
   return {
     status: response.status,

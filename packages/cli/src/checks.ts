@@ -15,7 +15,7 @@ export interface Check {
 const bin = (name: string): string => join(checkout, 'node_modules', '.bin', name)
 const node = (...args: string[]): string[] => [process.execPath, ...process.execArgv, ...args]
 
-export const checks: readonly Check[] = [
+const checks: readonly Check[] = [
   { name: 'format', command: [bin('prettier'), '--check', '--log-level', 'warn', '.'] },
   { name: 'types', command: [bin('tsc'), '-p', 'tsconfig.json'] },
   { name: 'lint', command: [bin('oxlint'), '--type-aware', '--deny-warnings'] },

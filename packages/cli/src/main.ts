@@ -1,5 +1,6 @@
 import { errorCatalogue, WeirError } from '@weir/core'
 import { Command, CommanderError } from 'commander'
+import { register as bench } from './commands/bench.ts'
 import { register as check } from './commands/check.ts'
 import { register as config } from './commands/config.ts'
 import { register as demo } from './commands/demo.ts'
@@ -32,6 +33,7 @@ const commands: readonly ((program: Command) => void)[] = [
   prepare,
   check,
   test,
+  bench,
 ]
 
 const program = new Command('weir')

@@ -382,7 +382,7 @@ begin
   where w.decision_id = g.decision_id
     and w.partition = in_partition
     and w.next_attempt = g.attempt
-    and w.released_attempt in (g.attempt - 1, g.attempt)
+    and w.released_attempt <= g.attempt
     and w.ended_attempt is null;
   return true;
 end

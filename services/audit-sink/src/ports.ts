@@ -1,8 +1,8 @@
-import type { Clock, Coordinate, LogRecord, Ownership } from '@weir/core'
+import type { LogRecord, Ownership } from '@weir/core'
 import type { ContractName, Contracts } from '@weir/schemas'
 import type { Columns } from './domain/columns.ts'
 
-export type Decoded<Name extends ContractName> =
+type Decoded<Name extends ContractName> =
   | { readonly kind: 'ok'; readonly value: Contracts[Name] }
   | { readonly kind: 'fault'; readonly code: string; readonly detail: string }
 
@@ -42,5 +42,3 @@ export interface AuditStore {
   /** Makes partitions ahead; returns for how many days from today on there is one. */
   ensurePartitions(daysAhead: number): Promise<number>
 }
-
-export type { Clock, Coordinate }

@@ -32,9 +32,12 @@ export interface SinkOptions {
 const lanes = 4
 const maxFetchBytes = 512 * 1024
 const maxLandingRecords = 2_000
+/** After a small landing records gather for this long: a transaction costs the same for one message as for many. */
+const gatherMs = 100
+const gatherBelowRecords = 500
 /** An idle partition is asked again after this time, doubling up to the second. */
 const firstIdleMs = 20
-const maxIdleMs = 300
+const maxIdleMs = 600
 const discoverEveryMs = 15_000
 const partitionsEveryMs = 3_600_000
 const daysAhead = 7
@@ -117,8 +120,12 @@ export class AuditSink {
         partitionsMs = nowMs
       }
       const parts = await this.#collect(readers)
-      if (parts.length > 0) await this.#store(ownership, parts)
-      else await sleep(this.#untilDue(), signal)
+      if (parts.length === 0) {
+        await sleep(this.#untilDue(), signal)
+        continue
+      }
+      await this.#store(ownership, parts)
+      if (parts.reduce((sum, part) => sum + part.rows.length, 0) < gatherBelowRecords) await sleep(gatherMs, signal)
     }
   }
 

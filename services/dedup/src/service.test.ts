@@ -6,7 +6,7 @@ import { settleRepeats } from './domain/batch.ts'
 import { judge } from './domain/judge.ts'
 import { outputsOf, unreadableOutputs } from './domain/outputs.ts'
 import { restoredClaims } from './domain/restore.ts'
-import { rawEvent } from './testing/raw-events.ts'
+import { rawEvent } from '../../../test/support/raw-event.ts'
 
 const here = { logId: '11111111-1111-4111-8111-111111111111', partition: 0, offset: 5 }
 const record = (offset: number, value: Buffer | null = Buffer.from('v')): LogRecord => {

@@ -16,13 +16,13 @@ export interface MessageFilter {
   readonly limit: number
 }
 
-export interface RawMessage extends StoryRow {
+interface RawMessage extends StoryRow {
   readonly key: Buffer | null
   readonly value: Buffer | null
   readonly headers: Buffer
 }
 
-export interface CoverageRow {
+interface CoverageRow {
   readonly topic: string
   readonly logId: string
   readonly partition: number

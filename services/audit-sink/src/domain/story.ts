@@ -26,7 +26,7 @@ export interface StoryRow {
   readonly detail: string | null
 }
 
-export interface Step {
+interface Step {
   readonly leafIndex: number
   readonly atMs: number
   readonly sentence: string

@@ -33,8 +33,8 @@ describe('the hot cache', () => {
         const cache = new KeyCache(32)
         const all = new Map<number, number>()
         for (const { n, offset } of steps) {
-          const found = cache.find(key(n), offset)
-          if (found !== null) expect(found.offset).toBe(all.get(n))
+          const found = cache.find(key(n), offset)?.offset ?? null
+          expect([null, all.get(n)]).toContain(found)
           cache.remember(key(n), claim(offset))
           all.set(n, Math.max(all.get(n) ?? -1, offset))
         }

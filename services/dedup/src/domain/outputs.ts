@@ -13,7 +13,7 @@ import type { Decision, KeyState, RawEvent } from '@weir/schemas'
 import type { Judged } from './batch.ts'
 import type { Finding, ParkReason } from './judge.ts'
 
-export interface Encoders {
+interface Encoders {
   encodeDecision(decision: Decision): Buffer
   encodeState(state: KeyState): Buffer
 }
@@ -28,7 +28,7 @@ export interface OutputContext {
   readonly encoders: Encoders
 }
 
-export function coordinateOf(context: OutputContext, record: LogRecord): Coordinate {
+function coordinateOf(context: OutputContext, record: LogRecord): Coordinate {
   return { logId: context.logId, partition: context.partition, offset: record.offset }
 }
 

@@ -1,21 +1,21 @@
-import { eventKey, eventKeyText, partitionOf, sha256, uuidV5 } from '@weir/core'
+import { eventKey, eventKeyText, sha256, uuidV5 } from '@weir/core'
 import type { RawEvent } from '@weir/schemas'
 
-/** A valid RawEvent; `n` makes its delivery id, so that equal calls make equal events. */
-export function rawEvent(eventId: string, n: number, change: Partial<RawEvent> = {}): RawEvent {
+/** A valid RawEvent as the edge writes it; `n` makes its delivery id. */
+export function rawEvent(eventId: string, n: number | string, change: Partial<RawEvent> = {}): RawEvent {
   const tenant = change.tenant ?? 'acme'
   const source = change.source ?? 'shop'
   const data = change.data ?? Buffer.from(JSON.stringify({ eventId }))
-  const keyText = eventKeyText(tenant, source, eventId)
+  const text = eventKeyText(tenant, source, eventId)
   return {
     tenant,
     source,
     eventKey: eventKey(tenant, source, eventId),
-    eventKeyText: keyText,
+    eventKeyText: text,
     eventId,
     keyOrigin: 'header',
-    deliveryId: uuidV5(['test delivery', String(n)]),
-    orderingKey: keyText,
+    deliveryId: uuidV5(['test delivery', eventId, String(n)]),
+    orderingKey: text,
     type: 'order.paid',
     subject: null,
     object: null,
@@ -42,9 +42,4 @@ export function rawEvent(eventId: string, n: number, change: Partial<RawEvent> =
     tracestate: null,
     ...change,
   }
-}
-
-/** An ordering key that belongs to partition `partition` of `partitions`. */
-export function orderingKeyOf(partition: number, partitions: number, seed = 'k'): string {
-  for (let i = 0; ; i++) if (partitionOf(`${seed}${i}`, partitions) === partition) return `${seed}${i}`
 }
