@@ -48,7 +48,12 @@ export async function startHttpServer(options: HttpOptions): Promise<HttpServer>
     return503OnClosing: false,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 256 },
-    http: { maxHeaderSize: maxHeaderBytes, headersTimeout: options.requestTimeoutMs },
+    http: {
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: options.requestTimeoutMs,
+      // How often the time limits are looked at; Node's own 30 s would let a slow sender hold a place that long.
+      connectionsCheckingInterval: Math.min(1_000, options.requestTimeoutMs),
+    },
     clientErrorHandler: (error, socket) => intake.brokenConnection(error, socket),
   })
   // More connections than requests in flight, since most are kept open and idle.
