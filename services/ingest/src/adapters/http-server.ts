@@ -54,16 +54,17 @@ export async function startHttpServer(options: HttpOptions): Promise<HttpServer>
       // How often the time limits are looked at; Node's own 30 s would let a slow sender hold a place that long.
       connectionsCheckingInterval: Math.min(1_000, options.requestTimeoutMs),
     },
+    frameworkErrors: (error, request, reply) => void intake.failed(error, request, reply),
     clientErrorHandler: (error, socket) => intake.brokenConnection(error, socket),
   })
   // More connections than requests in flight, since most are kept open and idle.
   app.server.maxConnections = 4 * options.maxInFlight
   app.removeAllContentTypeParsers()
-  app.addHook('onRequest', async (request, reply) => await intake.begin(request, reply))
-  app.addHook('onResponse', async request => await intake.end(request))
-  app.addHook('onRequestAbort', async request => await intake.end(request))
+  app.addHook('onRequest', async (request, reply) => intake.begin(request, reply))
+  app.addHook('onResponse', async request => intake.end(request))
+  app.addHook('onRequestAbort', async request => intake.end(request))
   addRoutes(app, intake)
-  app.setErrorHandler(async (error, request, reply) => await intake.failed(error, request, reply))
+  app.setErrorHandler(async (error, request, reply) => intake.failed(error, request, reply))
   await app.listen({ host: options.host, port: options.port })
   const address = app.server.address()
   return {
@@ -85,23 +86,23 @@ function addRoutes(app: FastifyInstance, intake: HttpIntake): void {
     app.route({
       method: otherMethods,
       url,
-      handler: async (request, reply) => await intake.broken('method_not_allowed', request, reply),
+      handler: async (request, reply) => intake.broken('method_not_allowed', request, reply),
     })
   }
-  app.setNotFoundHandler(async (request, reply) => await intake.broken('not_found', request, reply))
+  app.setNotFoundHandler(async (request, reply) => intake.broken('not_found', request, reply))
 }
 
 interface Open {
   readonly startedMs: number
   readonly correlationId: string
-  /** The connection broke and was answered below the framework. */
-  isAnswered: boolean
 }
 
 class HttpIntake {
   readonly #options: HttpOptions
   readonly #open = new Map<FastifyRequest, Open>()
   readonly #bySocket = new WeakMap<Socket, FastifyRequest>()
+  /** Their connection broke, and they were answered below the framework. */
+  readonly #answered = new WeakSet<FastifyRequest>()
   #isTurningAway = false
 
   constructor(options: HttpOptions) {
@@ -112,18 +113,18 @@ class HttpIntake {
     this.#isTurningAway = true
   }
 
-  async begin(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+  begin(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
     const { metrics, clock, maxInFlight, newId } = this.#options
     const isFull = this.#open.size >= maxInFlight
-    this.#open.set(request, { startedMs: clock.nowMs(), correlationId: newId(), isAnswered: false })
+    this.#open.set(request, { startedMs: clock.nowMs(), correlationId: newId() })
     this.#bySocket.set(request.raw.socket, request)
     metrics.inFlight.set({}, this.#open.size)
     if (!isFull && !this.#isTurningAway) return undefined
     if (this.#isTurningAway) reply.header('connection', 'close')
-    return await this.broken('temporarily_unavailable', request, reply)
+    return this.broken('temporarily_unavailable', request, reply)
   }
 
-  end(request: FastifyRequest): Promise<void> {
+  end(request: FastifyRequest): void {
     const open = this.#open.get(request)
     if (open !== undefined) {
       const { metrics, clock } = this.#options
@@ -133,7 +134,6 @@ class HttpIntake {
       const caller = routeOf(request).kind === 'events' ? 'client' : 'provider'
       metrics.requestSeconds.observe({ caller }, (clock.nowMs() - open.startedMs) / 1_000)
     }
-    return Promise.resolve()
   }
 
   /** Reads the body within its bounds and answers. */
@@ -142,8 +142,8 @@ class HttpIntake {
     const opened = service.open(routeOf(request), this.#intakeOf(request))
     const limitBytes = opened.kind === 'read' ? opened.limitBytes : 0
     const read = await readBody(request.raw, limitBytes)
-    if (read.kind === 'cut' && this.#open.get(request)?.isAnswered === true) {
-      await this.end(request)
+    if (read.kind === 'cut' && this.#answered.has(request)) {
+      this.end(request)
       return reply.hijack()
     }
     if (opened.kind === 'answer') {
@@ -155,34 +155,33 @@ class HttpIntake {
         return this.#send(reply, await opened.accept(this.#intakeOf(request, read.bytes)), request)
       case 'too_large':
         if (!read.isRead) reply.header('connection', 'close')
-        return await this.broken('too_large', request, reply, read.sizeBytes)
+        return this.broken('too_large', request, reply, read.sizeBytes)
       case 'cut':
-        return await this.broken('malformed', request, reply, read.sizeBytes)
+        return this.broken('malformed', request, reply, read.sizeBytes)
     }
   }
 
-  async broken(code: BrokenCode, request: FastifyRequest, reply: FastifyReply, sizeBytes = 0): Promise<FastifyReply> {
+  broken(code: BrokenCode, request: FastifyRequest, reply: FastifyReply, sizeBytes = 0): FastifyReply {
     const intake = { ...this.#intakeOf(request), sizeBytes }
-    return await this.#send(reply, this.#options.service.broken(code, routeOf(request), intake), request)
+    return this.#send(reply, this.#options.service.broken(code, routeOf(request), intake), request)
   }
 
-  async failed(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  failed(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const code = frameworkCodes[codeOf(error)] ?? 'internal'
     if (code === 'internal') this.#options.log.error({ err: error, url: request.routeOptions.url }, 'a request failed')
-    return await this.broken(code, request, reply)
+    return this.broken(code, request, reply)
   }
 
   /** What the HTTP parser or its time limits give up on. There may be no request yet, so the answer is written by hand. */
   brokenConnection(error: Error, socket: Socket): void {
     const request = this.#bySocket.get(socket)
-    const open = request === undefined ? undefined : this.#open.get(request)
-    const isAnswering = open?.isAnswered === true || socket.writableEnded || !socket.writable
+    const isAnswered = request !== undefined && this.#answered.has(request)
     const code = connectionCodes[codeOf(error)] ?? 'malformed'
-    if (isAnswering || codeOf(error) === 'ECONNRESET') {
+    if (isAnswered || !socket.writable || codeOf(error) === 'ECONNRESET') {
       socket.destroy(error)
       return
     }
-    if (open !== undefined) open.isAnswered = true
+    if (request !== undefined) this.#answered.add(request)
     const route: Route = request === undefined ? { kind: 'elsewhere' } : routeOf(request)
     const intake = request === undefined ? this.#unread() : this.#intakeOf(request)
     const answer = this.#options.service.broken(code, route, intake)
@@ -221,11 +220,17 @@ class HttpIntake {
 
   #send(reply: FastifyReply, answer: Answer, request: FastifyRequest): FastifyReply {
     const { plan, body } = answer
-    return reply
-      .status(plan.status)
-      .headers({ ...plan.headers, [correlationHeader]: this.#correlationOf(request) })
-      .type(contentTypeOf(answer))
-      .send(JSON.stringify(body))
+    return (
+      reply
+        .status(plan.status)
+        .headers({
+          ...plan.headers,
+          'content-type': contentTypeOf(answer),
+          [correlationHeader]: this.#correlationOf(request),
+        })
+        // Bytes, so that no charset is added: these media types have none.
+        .send(Buffer.from(JSON.stringify(body), 'utf8'))
+    )
   }
 }
 
@@ -259,6 +264,7 @@ function rawAnswer(answer: Answer, correlationId: string): string {
 const frameworkCodes: Readonly<Record<string, BrokenCode>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'malformed',
   FST_ERR_BAD_URL: 'not_found',
+  FST_ERR_MAX_PARAM_LENGTH: 'not_found',
 }
 
 const connectionCodes: Readonly<Record<string, BrokenCode>> = {
