@@ -1,4 +1,4 @@
-import type { Log } from '@weir/core'
+import { isUuid, type Log } from '@weir/core'
 import { Redis } from 'ioredis'
 import type { IngestMetrics } from '../metrics.ts'
 import type { Acceptance, EdgeCache } from '../ports.ts'
@@ -59,8 +59,9 @@ export function createEdgeCache(options: {
   }
 }
 
+/** Anything but a whole entry of this log is a miss: a damaged one must not make an answer. */
 function parse(value: string, logId: string): Acceptance | null {
-  const [storedLog, deliveryId, digest] = value.split(' ')
-  if (storedLog !== logId || deliveryId === undefined || digest?.length !== 64) return null
+  const [storedLog, deliveryId = '', digest = ''] = value.split(' ')
+  if (storedLog !== logId || !isUuid(deliveryId) || !/^[0-9a-f]{64}$/.test(digest)) return null
   return { deliveryId, digest: Buffer.from(digest, 'hex') }
 }
