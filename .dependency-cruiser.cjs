@@ -1,5 +1,5 @@
 // Who may import whom. Deny by default: an edge that no line below allows is an error.
-// test/import-rule.test.ts writes bad imports and expects this list to refuse them.
+// test/import-rule.int.test.ts writes bad imports and expects this list to refuse them.
 const contracts = '^(schemas|packages/core)/src'
 const node = { dependencyTypes: ['core'] }
 const hash = { path: '^(node:)?crypto$', dependencyTypes: ['core'] }

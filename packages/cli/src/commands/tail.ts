@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { agentTopic, topicNames, WeirError, type LogRecord } from '@weir/core'
 import { connectBroker } from '@weir/kafka'
 import { createLog } from '@weir/runtime'
@@ -12,6 +13,7 @@ interface Options {
 }
 
 const maxShownBytes = 200
+const closeWithinMs = 2_000
 
 /** `weir tail`: what reaches an agent, as it arrives. */
 export function register(program: Command): void {
@@ -60,7 +62,7 @@ async function tail(agent: string, options: Options): Promise<number> {
     }
     return exitCodes.ok
   } finally {
-    await broker.close()
+    await Promise.race([broker.close(), delay(closeWithinMs, undefined, { ref: false })])
   }
 }
 
