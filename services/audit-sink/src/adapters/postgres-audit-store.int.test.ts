@@ -81,6 +81,7 @@ describe('the audit store', () => {
           ['', Buffer.alloc(0)],
         ],
       },
+      { headers: [['traceparent', Buffer.from('00-\u0000-' + 'b'.repeat(5_000))]] },
     ]
     for (const topic of [topics.raw, topics.decisions, topics.parked, topics.control, `${topics.agentPrefix}triage`]) {
       const log = logOf(topic)

@@ -30,6 +30,35 @@ describe('columns', () => {
     )
   })
 
+  it('of a delivery are storable whatever its headers hold', () => {
+    const names = [
+      'ce_id',
+      'ce_tenantid',
+      'ce_source',
+      'ce_type',
+      'ce_subject',
+      'ce_runid',
+      'ce_decisionid',
+      'ce_attempt',
+    ]
+    const header = fc.tuple(fc.constantFrom(...names, 'traceparent'), fc.uint8Array({ maxLength: 300 }))
+    fc.assert(
+      fc.property(fc.array(header, { maxLength: 8 }), list => {
+        const headers = list.map(([name, value]): Header => [name, Buffer.from(value)])
+        const texts = Object.values(agentColumns(topicNames(), record({ headers }))).filter(v => typeof v === 'string')
+        expect(texts.filter(text => text.includes('\u0000') || Buffer.byteLength(text) > 256)).toEqual([])
+      }),
+    )
+  })
+
+  it('have a trace id only from a well-formed traceparent', () => {
+    const traceId = (traceparent: string): string | null =>
+      agentColumns(topicNames(), record({ headers: [['traceparent', Buffer.from(traceparent)]] })).traceId
+    expect(traceId(`00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`)).toBe('a'.repeat(32))
+    for (const text of ['', '00-', '00-\u0000-', `00-${'a'.repeat(3_000)}-${'b'.repeat(16)}-01`])
+      expect(traceId(text)).toBe(null)
+  })
+
   it('keep headers byte for byte, duplicates and binary ones too', () => {
     const header = fc.tuple(fc.string({ maxLength: 20 }), fc.uint8Array({ maxLength: 40 }))
     fc.assert(

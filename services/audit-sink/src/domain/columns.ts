@@ -139,8 +139,13 @@ function flowColumns(kind: string, flow: Flow): Columns {
     run: indexed(flow.run),
     rootEvent: indexed(flow.rootEvent),
     cause: indexed(flow.cause),
-    traceId: flow.traceparent?.split('-')[1] ?? null,
+    traceId: traceIdOf(flow.traceparent),
   }
+}
+
+/** The trace id of a W3C traceparent; anything else in the header is no id, and must not reach a text column as it is. */
+function traceIdOf(traceparent: string | null | undefined): string | null {
+  return /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(traceparent ?? '')?.[1] ?? null
 }
 
 export function rawEventColumns(event: RawEvent, isAdmitted: boolean): Columns {
