@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { agentTopic, orderingKeyText, partitionOf } from '@weir/core'
 import type { Decision } from '@weir/schemas'
-import { Kafka, logLevel } from 'kafkajs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { dumpLog, type DumpedRecord } from '../support/log-dump.ts'
 import { rawEvent } from '../support/raw-event.ts'
@@ -86,9 +85,13 @@ describe('caches', () => {
 })
 
 async function emptyStateTopic(): Promise<void> {
-  const admin = new Kafka({ brokers: brokers().split(','), logLevel: logLevel.NOTHING }).admin()
+  // Loaded here: packages/kafka must have patched it first.
+  const { default: kafkajs } = await import('kafkajs')
+  const admin = new kafkajs.Kafka({ brokers: brokers().split(','), logLevel: kafkajs.logLevel.NOTHING }).admin()
   await admin.connect()
   const topic = test.topics.dedupState
+  // Makes the client learn where the topic is.
+  await admin.fetchTopicOffsets(topic)
   await admin.deleteTopicRecords({
     topic,
     partitions: Array.from({ length: partitions }, (_, partition) => ({ partition, offset: '-1' })),
