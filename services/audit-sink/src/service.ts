@@ -59,6 +59,8 @@ export class AuditSink {
   #state: 'waiting' | 'landing' = 'waiting'
   #failure: string | null = null
   #partitionsAhead = 0
+  /** A log was found to be another one: look for logs again before the next landing. */
+  #isStale = false
 
   constructor(options: SinkOptions) {
     this.#options = options
@@ -111,7 +113,8 @@ export class AuditSink {
     let partitionsMs = discoveredMs
     while (!signal.aborted) {
       const nowMs = clock.nowMs()
-      if (nowMs - discoveredMs > discoverEveryMs) {
+      if (this.#isStale || nowMs - discoveredMs > discoverEveryMs) {
+        this.#isStale = false
         await this.#discover(readers)
         discoveredMs = nowMs
       }
@@ -119,7 +122,7 @@ export class AuditSink {
         await this.#makePartitions()
         partitionsMs = nowMs
       }
-      const parts = await this.#collect(readers)
+      const parts = await this.#ofTheSameLog(await this.#collect(readers))
       if (parts.length === 0) {
         await sleep(this.#untilDue(), signal)
         continue
@@ -152,7 +155,9 @@ export class AuditSink {
       }),
     )
     // In the order of the flow, so that within a landing a cause comes before what it led to.
-    const rank = (part: LandingPart): number => this.#options.audited.indexOf(part.log.topic)
+    const { audited } = this.#options
+    const rank = ({ log: { topic } }: LandingPart): number =>
+      audited.includes(topic) ? audited.indexOf(topic) : audited.length
     return parts.sort((a, b) => rank(a) - rank(b))
   }
 
@@ -163,13 +168,11 @@ export class AuditSink {
       fetched = await log.reader.fetch({ topic, partition, fromOffset, maxBytes: maxFetchBytes, maxWaitMs: 1 })
     } catch (error) {
       if (!hasCode(error, 'log_out_of_range')) throw error
-      this.#stop(
-        log,
-        `${topic} ${partition}: offset ${fromOffset} is next, but the log does not hold it any more: ${String(error)}`,
-      )
+      await this.#outOfRange(log)
       return null
     }
     this.#options.metrics.lag(topic, partition, fetched.highWatermark - fetched.nextOffset)
+    this.#options.metrics.lagSeconds(topic, partition, this.#ageSeconds(fetched))
     if (fetched.nextOffset <= fromOffset) {
       log.idleMs = Math.min(log.idleMs * 2, maxIdleMs)
       log.dueMs = this.#options.clock.nowMs() + log.idleMs
@@ -180,6 +183,43 @@ export class AuditSink {
     const rows = []
     for (const record of fetched.records) rows.push({ record, columns: await describeRecord(topics, decoder, record) })
     return { log: { topic, logId: log.logId, partition, nextOffset: fromOffset }, nextOffset: fetched.nextOffset, rows }
+  }
+
+  /** Age of the newest message fetched while more wait behind it; 0 at the end of the log. */
+  #ageSeconds({ records, nextOffset, lastStableOffset }: Fetched): number {
+    const newest = records.at(-1)
+    if (newest === undefined || nextOffset >= lastStableOffset) return 0
+    return Math.max(0, this.#options.clock.nowMs() - newest.timestampMs) / 1_000
+  }
+
+  /**
+   * Drops what was fetched from a topic that was created again: records are fetched by the topic's name, so they may be of either
+   * log. Asked after the fetch: a topic that still has its log now had it then.
+   */
+  async #ofTheSameLog(parts: LandingPart[]): Promise<LandingPart[]> {
+    if (parts.length === 0) return parts
+    const topics = [...new Set(parts.map(part => part.log.topic))]
+    const logIds = new Map((await this.#options.broker.admin.describe(topics)).map(d => [d.topic, d.logId]))
+    const same = parts.filter(part => logIds.get(part.log.topic) === part.log.logId)
+    if (same.length < parts.length) this.#isStale = true
+    return same
+  }
+
+  /** The next offset is not in the log: it is another log, or it ends too early, or retention was quicker than the sink. */
+  async #outOfRange(log: Tracked): Promise<void> {
+    const { admin } = this.#options.broker
+    const { topic, partition, nextOffset } = log
+    const { startOffset, endOffset } = await admin.bounds({ topic, partition })
+    const [now] = await admin.describe([topic])
+    if (now?.logId !== log.logId) {
+      this.#isStale = true
+      return
+    }
+    if (nextOffset > endOffset) this.#stopTruncated(log, endOffset)
+    else if (nextOffset < startOffset) {
+      const missing = `offset ${nextOffset} is next, but the log begins at offset ${startOffset}`
+      this.#stop(log, 'coverage_gap', `${topic} ${partition}: ${missing}`)
+    }
   }
 
   async #store(ownership: Ownership, parts: readonly LandingPart[]): Promise<void> {
@@ -198,10 +238,11 @@ export class AuditSink {
 
   /** Finds logs that are not read yet: new topics, topics created again, partitions added. */
   async #discover(readers: readonly LogReader[]): Promise<void> {
-    const { store, broker, audited, log, clock } = this.#options
+    const { store, broker, log, clock } = this.#options
     const stored = await store.positions()
-    const found = await Promise.all(audited.map(async topic => await this.#describe(topic)))
-    for (const description of found.flat()) {
+    const found = (await Promise.all(this.#wanted(stored).map(async topic => await this.#describe(topic)))).flat()
+    this.#tracked = this.#tracked.filter(t => !found.some(d => d.topic === t.topic && d.logId !== t.logId))
+    for (const description of found) {
       const { topic, logId, partitions } = description
       const old = stored.find(position => position.topic === topic && position.logId !== logId)
       const isNew = !stored.some(position => position.logId === logId)
@@ -230,14 +271,16 @@ export class AuditSink {
           stopped: null,
         }
         this.#tracked.push(tracked)
-        if (nextOffset > endOffset) {
-          this.#stop(
-            tracked,
-            `${topic} ${partition}: the log ends at offset ${endOffset}, but ${nextOffset} was reached before`,
-          )
-        }
+        if (nextOffset > endOffset) this.#stopTruncated(tracked, endOffset)
       }
     }
+  }
+
+  /** The topics of the configuration, and those of agents that were in it before: what is left in them lands too. */
+  #wanted(stored: readonly LogProgress[]): readonly string[] {
+    const { audited, topics } = this.#options
+    const former = stored.map(position => position.topic).filter(topic => topic.startsWith(topics.agentPrefix))
+    return [...new Set([...audited, ...former])]
   }
 
   async #describe(topic: string) {
@@ -245,16 +288,23 @@ export class AuditSink {
       return await this.#options.broker.admin.describe([topic])
     } catch (error) {
       if (!hasCode(error, 'topic_missing')) throw error
-      this.#options.log.warn({ topic }, 'a topic to be audited does not exist yet')
+      if (this.#options.audited.includes(topic))
+        this.#options.log.warn({ topic }, 'a topic to be audited does not exist yet')
       return []
     }
   }
 
-  #stop(log: Tracked, reason: string): void {
+  #stopTruncated(log: Tracked, endOffset: number): void {
+    const { topic, partition, nextOffset } = log
+    const reason = `${topic} ${partition}: the log ends at offset ${endOffset}, but ${nextOffset} was reached before`
+    this.#stop(log, 'log_truncated', reason)
+  }
+
+  #stop(log: Tracked, alarm: 'coverage_gap' | 'log_truncated', reason: string): void {
     log.stopped = reason
     this.#options.metrics.gap(log.topic)
     this.#options.log.error(
-      { topic: log.topic, partition: log.partition, alarm: 'coverage_gap', reason },
+      { topic: log.topic, partition: log.partition, alarm, reason },
       'a partition is no longer audited',
     )
   }

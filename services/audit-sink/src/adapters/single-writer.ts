@@ -5,6 +5,8 @@ export class SingleWriter {
   readonly #run: (signal: AbortSignal) => Promise<void>
   #membership: Membership | null = null
   #turn: { readonly abort: AbortController; readonly done: Promise<void> } | null = null
+  /** The turn before: it may still be ending when the next one begins, and two must not run at once. */
+  #ending: Promise<void> = Promise.resolve()
   #lost: string | null = null
   #joined = false
 
@@ -50,20 +52,21 @@ export class SingleWriter {
   }
 
   async stop(): Promise<void> {
-    const turn = this.#turn
     this.#end()
-    await turn?.done
+    await this.#ending
     await this.#membership?.leave()
   }
 
   #begin(): void {
     if (this.#turn !== null) return
     const abort = new AbortController()
-    this.#turn = { abort, done: this.#run(abort.signal) }
+    this.#turn = { abort, done: this.#ending.then(async () => await this.#run(abort.signal)) }
   }
 
   #end(): void {
-    this.#turn?.abort.abort()
+    if (this.#turn === null) return
+    this.#turn.abort.abort()
+    this.#ending = this.#turn.done
     this.#turn = null
   }
 }
