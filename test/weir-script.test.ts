@@ -133,7 +133,7 @@ describe('the script weir', () => {
 
   it('leaves nothing that looks complete when it is interrupted', async () => {
     haveNode('old')
-    haveNpm(`echo now >&2; sleep 20`)
+    haveNpm('echo now >&2; exec sleep 20')
     const { child, ended } = start([])
     await new Promise(resolve => child.stderr.on('data', chunk => String(chunk).includes('now') && resolve(null)))
     process.kill(-(child.pid ?? 0), 'SIGINT')

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { errorCatalogue, WeirError } from '@weir/core'
 import { Command, CommanderError } from 'commander'
 import { register as bench } from './commands/bench.ts'
@@ -16,6 +18,7 @@ import { register as test } from './commands/test.ts'
 import { register as up } from './commands/up.ts'
 import { register as why } from './commands/why.ts'
 import { exitCodes } from './exit-codes.ts'
+import { checkout } from './paths.ts'
 
 /** Every command of `weir`, in the order of its help. */
 const commands: readonly ((program: Command) => void)[] = [
@@ -36,7 +39,10 @@ const commands: readonly ((program: Command) => void)[] = [
   bench,
 ]
 
+const { version } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8')) as { readonly version: string }
+
 const program = new Command('weir')
+  .version(version)
   .description('Weir: each event once, within budgets, on the record.')
   .showHelpAfterError('(weir --help, or --help on a command, says more)')
   .exitOverride()

@@ -23,7 +23,13 @@ async function run(
   env: Record<string, string> = {},
 ): Promise<Run> {
   const child = spawn(process.execPath, [program, scenario], {
-    env: { PATH: process.env['PATH'] ?? '', WEIR_SHUTDOWN_TIMEOUT_MS: '8000', ...env },
+    // Its options too: an older Node 22 needs one to run TypeScript.
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      NODE_OPTIONS: process.env['NODE_OPTIONS'] ?? '',
+      WEIR_SHUTDOWN_TIMEOUT_MS: '8000',
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: 15_000,
     killSignal: 'SIGKILL',
