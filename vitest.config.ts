@@ -12,6 +12,8 @@ export default defineConfig({
           include: [`${roots}/**/*.test.ts`],
           exclude: [...skip, '**/*.int.test.ts', '**/*.e2e.test.ts'],
           isolate: false,
+          // Some start processes, beside the other checks on few cores.
+          testTimeout: 20_000,
         },
       },
       {
