@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { dumpLog } from '../support/log-dump.ts'
 import { rawEvent } from '../support/raw-event.ts'
 import { publish, publishRaw, untilRead } from '../support/raw-events.ts'
+import { until } from '../support/until.ts'
 import { startTestSystem, type TestSystem } from '../support/system.ts'
 
 let test: TestSystem
@@ -93,6 +94,30 @@ describe('take-over', () => {
     await publishRaw(test, [rawEvent('after-restore', 1)])
     await expectOnce([...sent, 'after-restore'])
     expect(await alarms()).toContain('postgres_behind')
+  })
+
+  it('notices that Postgres came back older under a running instance, and re-creates what it lost', async () => {
+    const sent = ids('restored-live', 100)
+    await test.system.start('dedup')
+    await publishRaw(
+      test,
+      sent.map((id, n) => rawEvent(id, n)),
+    )
+    await expectOnce(sent)
+    // A restore ends every connection, and the rows are as they were before.
+    await test.db.transaction(async tx => {
+      await tx.query(`delete from dedup.claim where event_key_text like 'acme/shop/restored-live-%'`)
+      await tx.query(`update weir.owner_position set emitted_below = greatest(0, emitted_below - 50), claimed_at_ms = 0
+                      where stage = 'dedup'`)
+      await tx.query(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'weir-dedup'
+                      and datname = current_database()`)
+    })
+    await until('the alarm', async () => (await alarms()).includes('postgres_behind'))
+    await publishRaw(
+      test,
+      sent.map((id, n) => rawEvent(id, `again ${n}`)),
+    )
+    await expectOnce(sent)
   })
 
   it('fences an instance frozen past its session', async () => {

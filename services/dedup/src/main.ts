@@ -65,6 +65,11 @@ async function start({ env, log, metrics, lifecycle, clock }: ServiceContext): P
     sessionTimeoutMs: settings.WEIR_GROUP_SESSION_TIMEOUT_MS,
   })
   lifecycle.onStop('stage', () => stage.stop())
+  db.onError(() =>
+    stage.storeLost(
+      'a connection to Postgres was lost: it may come back older, so rows and offsets are compared again',
+    ),
+  )
   const health = {
     live: () => stage.live(),
     ready: () => (lifecycle.stopping ? 'stopping' : stage.ready()),

@@ -51,6 +51,11 @@ async function start(context: ServiceContext): Promise<void> {
     sessionTimeoutMs: settings.WEIR_GROUP_SESSION_TIMEOUT_MS,
   })
   lifecycle.onStop('stage', () => stage.stop())
+  db.onError(() =>
+    stage.storeLost(
+      'a connection to Postgres was lost: it may come back older, so rows and offsets are compared again',
+    ),
+  )
   const health = { live: () => stage.live(), ready: () => (lifecycle.stopping ? 'stopping' : stage.ready()) }
   const { WEIR_ADMIN_HOST: host, WEIR_ADMIN_PORT: port } = settings
   const admin = await startAdminServer({ host, port, health, metrics, log })

@@ -36,6 +36,7 @@ export class PartitionOwner {
   #working = false
   #movedAtMs: number
   #isBehind = false
+  #retakeBecause: string | null = null
 
   /** Starts when `after` (the former owner of this number in this process) has ended. */
   constructor(options: StageOptions, partition: number, membership: () => Promise<Membership>, after: Promise<void>) {
@@ -59,6 +60,11 @@ export class PartitionOwner {
   /** How long there has been something to do without progress, milliseconds; 0 when there is nothing to do. */
   stuckMs(nowMs: number): number {
     return this.#isBehind || !this.#working ? Math.max(0, nowMs - this.#movedAtMs) : 0
+  }
+
+  /** Takes over again before the next batch: what the stores hold may not be what this owner knows. */
+  retake(reason: string): void {
+    this.#retakeBecause = reason
   }
 
   /** Ends after the batch in hand. Resolves when the loop has ended; never rejects. */
@@ -119,6 +125,7 @@ export class PartitionOwner {
 
   async #own(): Promise<void> {
     const { broker, handler, clock, observer } = this.#options
+    this.#retakeBecause = null
     const startedAtMs = clock.nowMs()
     const scanner = await broker.openReader()
     let taken: Taken
@@ -143,6 +150,7 @@ export class PartitionOwner {
   }
 
   async #step(turn: Turn): Promise<void> {
+    if (this.#retakeBecause !== null) throw new WeirError('database_unavailable', this.#retakeBecause)
     const nowMs = this.#options.clock.nowMs()
     const result = await turn.step(this.#batchLimit, this.#stop.signal)
     switch (result) {

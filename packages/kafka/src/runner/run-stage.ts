@@ -5,6 +5,11 @@ import { stageDefaults, type StageOptions } from './stage-options.ts'
 export interface RunningStage {
   /** Gives up all numbers after the batch in hand, then leaves the group. May be called twice. */
   stop(): Promise<void>
+  /**
+   * Call when a connection to the claims' store was lost: it may come back older (restored, failed over), and only a take-over
+   * compares it with what was emitted. Every number takes over again before its next batch.
+   */
+  storeLost(reason: string): void
   /** Why the stage is not ready (no assignment yet, or a number that does not work), or null. */
   ready(): string | null
   /** Why the process should be restarted, or null. */
@@ -53,6 +58,10 @@ class Stage implements RunningStage {
   stop(): Promise<void> {
     this.#stopping ??= this.#end()
     return this.#stopping
+  }
+
+  storeLost(reason: string): void {
+    for (const owner of this.#owners.values()) owner.retake(reason)
   }
 
   ready(): string | null {
