@@ -66,7 +66,10 @@ export class Sender {
       })
       socket.resume()
       socket.once('close', () => resolve())
-      socket.once('error', reject)
+      // The server may end the connection first.
+      socket.once('error', error =>
+        (error as NodeJS.ErrnoException).code === 'ECONNRESET' ? resolve() : reject(error),
+      )
     })
   }
 }

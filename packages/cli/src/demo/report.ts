@@ -32,6 +32,8 @@ export interface Measured {
   readonly scenario: Scenario
   readonly observer: Observer
   readonly auditMessages: number
+  /** How many sentences each question was answered with. */
+  readonly sentences: readonly number[]
   readonly whyMs: number
   readonly wallSeconds: number
 }
@@ -88,7 +90,7 @@ function faultsOf(found: Balance): string[] {
   ]
 }
 
-function sums({ scenario, observer, auditMessages }: Measured, unique: number): string[] {
+function sums({ sender, scenario, observer, auditMessages, sentences }: Measured, unique: number): string[] {
   const faults: string[] = []
   const same = (what: string, is: number, shouldBe: number): void => {
     if (is !== shouldBe) faults.push(`${what}: ${is}, but it should be ${shouldBe}`)
@@ -98,6 +100,18 @@ function sums({ scenario, observer, auditMessages }: Measured, unique: number): 
   same('deliveries decided by dedup', answered(observer.decisions), scenario.accepted)
   same('deliveries denied', denied(observer.decisions), expectedDenied(scenario))
   same('messages in the audit store', auditMessages, observer.messages)
+  for (const [code, times] of Object.entries(scenario.refused))
+    same(`requests answered ${code}`, sender.answered(code), times)
+  const refused = Object.values(scenario.refused).reduce((sum, times) => sum + times, 0)
+  same(
+    'requests answered',
+    sender.answered('ok') + refused + sender.answered('temporarily_unavailable'),
+    sender.sent - scenario.unanswered,
+  )
+  const otherRules = deniedReasons(observer).filter(reason => !reason.includes('run-steps'))
+  if (otherRules.length > 0)
+    faults.push(`denied for another reason than the ceiling of the run: ${otherRules.join('; ')}`)
+  if (sentences.some(count => count === 0)) faults.push('a question to the audit store was answered with no sentence')
   if (verdicts(observer.decisions, 'defer').length === 0)
     faults.push('nothing was deferred, although a tenant exceeded its rate')
   return faults
@@ -123,6 +137,14 @@ function denied(decisions: readonly Decision[]): number {
 function expectedDenied(scenario: Scenario): number {
   const run = scenario.choices.find(choice => choice.exactly > 1)
   return run === undefined ? 0 : run.keys.length - run.exactly
+}
+
+/** Each reason that was given for a denial, once. */
+export function deniedReasons(observer: Observer): string[] {
+  const reasons = verdicts(observer.decisions, 'deny').map(({ reasons: [reason] }) => {
+    return reason === undefined ? 'no reason' : `${reason.rule ?? reason.code}: ${reason.detail}`
+  })
+  return [...new Set(reasons)]
 }
 
 function perAgent(observer: Observer): Record<string, number> {

@@ -20,6 +20,10 @@ export class Scenario {
   readonly expected: Expected[] = []
   readonly choices: Choice[] = []
   readonly orders: string[][] = []
+  /** Requests that must be refused, by code. The truncated body has a signature of the whole one, so it is a forgery. */
+  readonly refused = { bad_signature: 3, malformed: 1, too_large: 1, unknown_source: 1, duplicate_event_key: 1 }
+  /** Requests that end without an answer: the sender hung up. */
+  readonly unanswered = 1
   /** Deliveries answered 2xx, repeats too. */
   accepted = 0
   readonly #sender: Sender
