@@ -188,10 +188,13 @@ weir.owner_position constraint owner_position_stage_partition_fkey FOREIGN KEY (
 
 -- indexes without a constraint
 CREATE INDEX claim_keep_until ON edge.claim USING btree (keep_until);
+CREATE INDEX message_cause ON ONLY audit.message USING btree (cause) WHERE (cause IS NOT NULL);
 CREATE INDEX message_decision_id ON ONLY audit.message USING btree (decision_id) WHERE (decision_id IS NOT NULL);
 CREATE INDEX message_delivery_id ON ONLY audit.message USING btree (delivery_id) WHERE (delivery_id IS NOT NULL);
 CREATE INDEX message_event_key ON ONLY audit.message USING btree (event_key, leaf_index) WHERE (event_key IS NOT NULL);
 CREATE INDEX message_event_key_text ON ONLY audit.message USING btree (event_key_text) WHERE (event_key_text IS NOT NULL);
+CREATE INDEX message_loose_run ON ONLY audit.message USING btree (run, leaf_index) WHERE ((event_key IS NULL) AND (run IS NOT NULL));
+CREATE INDEX message_loose_subject ON ONLY audit.message USING btree (subject, leaf_index) WHERE ((event_key IS NULL) AND (subject IS NOT NULL));
 CREATE INDEX message_root_event ON ONLY audit.message USING btree (root_event) WHERE (root_event IS NOT NULL);
 CREATE INDEX message_run ON ONLY audit.message USING btree (run, leaf_index) WHERE (run IS NOT NULL);
 CREATE INDEX message_subject ON ONLY audit.message USING btree (tenant, subject, leaf_index) WHERE (subject IS NOT NULL);
@@ -272,6 +275,38 @@ begin
     select count(*)::int from generate_series(0, days_ahead) as ahead
     where to_regclass('audit.message_' || to_char(today + ahead, 'YYYYMMDD')) is not null
   );
+end
+$function$;
+CREATE OR REPLACE FUNCTION audit.headers(packed bytea)
+ RETURNS TABLE(ordinal integer, name text, value bytea)
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  at int := 1;
+  part bytea;
+  size bigint;
+  parts bytea[] := '{}';
+begin
+  while at <= length(packed) loop
+    size := (get_byte(packed, at - 1)::bigint << 24) + (get_byte(packed, at) << 16) + (get_byte(packed, at + 1) << 8)
+      + get_byte(packed, at + 2);
+    part := substring(packed from at + 4 for size::int);
+    parts := parts || part;
+    at := at + 4 + size::int;
+  end loop;
+  -- The first part is the count.
+  for i in 1 .. (coalesce(cardinality(parts), 0) - 1) / 2 loop
+    ordinal := i;
+    value := parts[2 * i + 1];
+    begin
+      name := convert_from(parts[2 * i], 'UTF8');
+    exception when character_not_in_repertoire or untranslatable_character then
+      name := encode(parts[2 * i], 'escape');
+    end;
+    return next;
+  end loop;
 end
 $function$;
 CREATE OR REPLACE FUNCTION audit.refuse_change()
@@ -907,6 +942,7 @@ grant select, update on table audit.head to weir_audit_sink;
 
 -- grants on functions
 grant execute on function audit.ensure_partitions(days_ahead integer) to weir_audit_sink;
+grant execute on function audit.headers(packed bytea) to weir_audit_reader;
 grant execute on function dedup.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_offsets bigint[], in_event_keys bytea[], in_event_key_texts text[], in_tenants text[], in_sources text[], in_delivery_ids uuid[], in_payload_digests bytea[], in_appended_at_ms bigint[], in_business_keys bytea[], in_spaces text[], in_values text[]) to weir_dedup;
 grant execute on function dedup.restore(in_partition integer, in_epoch bigint, in_event_keys bytea[], in_event_key_texts text[], in_tenants text[], in_sources text[], in_delivery_ids uuid[], in_log_ids uuid[], in_offsets bigint[], in_payload_digests bytea[], in_appended_at_ms bigint[], in_business_keys bytea[], in_spaces text[], in_values text[]) to weir_dedup;
 grant execute on function edge.accept(in_keys bytea[], in_delivery_ids uuid[], in_digests bytea[], in_log_id uuid) to weir_ingest;

@@ -1,10 +1,10 @@
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
-import { errorCatalogue, WeirError, type AnalystConfiguration, type ErrorCode, type Log } from '@weir/core'
+import { errorCatalogue, textFault, WeirError, type AnalystConfiguration, type ErrorCode, type Log } from '@weir/core'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { unpackHeaders } from '../domain/columns.ts'
 import { questionNames, questionsFor, type Question } from '../domain/question.ts'
-import { tell } from '../domain/story.ts'
-import type { AuditQueries, MessageFilter, TenantScope } from './postgres-audit-queries.ts'
+import type { AuditQueries, MessageFilter, TenantScope } from '../ports.ts'
+import { answerWhy } from '../why.ts'
 
 export interface ApiOptions {
   readonly host: string
@@ -16,8 +16,6 @@ export interface ApiOptions {
 
 type Query = Readonly<Record<string, string | string[] | undefined>>
 
-const maxEvents = 20
-const maxStoryRows = 5_000
 const maxPage = 1_000
 
 /** The analysts' API. Every request needs a key of weir.yaml; an analyst sees the tenants it was given and no others. */
@@ -67,13 +65,8 @@ async function why(queries: AuditQueries, query: Query, granted: TenantScope) {
   if (asked.length === 0) {
     throw invalid(`ask with one of ${['q', ...questionNames].join(', ')}, for example /v1/why?subject=acme/api`)
   }
-  for (const question of asked) {
-    const keys = await queries.eventKeys(question, scope, maxEvents)
-    if (keys.length === 0) continue
-    const events = tell(await queries.story(keys.slice(0, maxEvents), scope, maxStoryRows))
-    const sentences = events.flatMap(event => event.steps.map(step => step.sentence))
-    return { question, events, sentences, moreEvents: keys.length > maxEvents }
-  }
+  const answer = await answerWhy(queries, asked, scope)
+  if (answer !== null) return answer
   throw new WeirError('not_found', 'nothing is known about it', {
     publicDetail: 'Nothing is known about it. GET /v1/coverage tells how far the store has landed.',
   })
@@ -98,7 +91,7 @@ function filterOf(query: Query): MessageFilter {
     if ('fault' in found) throw invalid(found.fault)
     return [...found]
   })
-  const text = (name: string): string | null => (typeof query[name] === 'string' ? query[name] : null)
+  const text = (name: string): string | null => textOf(query, name)
   const number = (name: string): number | null => (text(name) === null ? null : integer(name, text(name) ?? ''))
   const limit = number('limit') ?? 100
   if (limit < 1 || limit > maxPage) throw invalid(`limit is ${limit}, not between 1 and ${maxPage}`)
@@ -113,6 +106,16 @@ function filterOf(query: Query): MessageFilter {
   }
 }
 
+/** One text parameter, fit for a statement; null when it is not there. */
+function textOf(query: Query, name: string): string | null {
+  const value = query[name]
+  if (value === undefined) return null
+  if (typeof value !== 'string') throw invalid(`${name} is there more than once`)
+  const fault = textFault(value, 1_024)
+  if (fault !== null) throw invalid(`${name} is ${fault}`)
+  return value
+}
+
 function integer(name: string, text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text)
   throw invalid(`${name} is "${text.slice(0, 40)}", not a whole number`)
@@ -120,8 +123,8 @@ function integer(name: string, text: string): number {
 
 /** The tenant asked for, when the analyst may see it; else all it may see. */
 function scopeOf(granted: TenantScope, query: Query): TenantScope {
-  const tenant = query['tenant']
-  if (typeof tenant !== 'string') return granted
+  const tenant = textOf(query, 'tenant')
+  if (tenant === null) return granted
   if (granted !== null && !granted.includes(tenant))
     throw new WeirError('forbidden', `this key may not see tenant ${tenant}`)
   return [tenant]

@@ -194,7 +194,8 @@ function reasonsText(decision: Decision): string {
 
 export function releaseColumns(release: Release): Columns {
   return {
-    ...flowColumns('released', release),
+    // A release's own cause says why it came (due, approved …): it is no event.
+    ...flowColumns('released', { ...release, cause: null }),
     decisionId: indexed(release.decisionId),
     deliveryId: indexed(release.admissionId),
     agent: indexed(release.agent),

@@ -46,7 +46,7 @@ export function tell(rows: readonly StoryRow[]): EventStory[] {
   for (const row of [...rows].sort((a, b) => a.leafIndex - b.leafIndex)) {
     // The copy in weir.events says nothing that dedup's verdict does not.
     if (row.kind === 'admitted') continue
-    const key = row.eventKey ?? `leaf ${row.leafIndex}`
+    const key = row.eventKey ?? row.decisionId ?? `leaf ${row.leafIndex}`
     const known = byEvent.get(key)
     if (known === undefined) byEvent.set(key, [row])
     else known.push(row)
@@ -76,7 +76,7 @@ function merged(rows: readonly StoryRow[]): { readonly row: StoryRow; readonly t
   for (const row of rows) {
     const times = row.copies ?? 1
     const isRepeat = row.kind === 'receipt' || row.verdict === 'dedup:duplicate' || row.kind === 'received'
-    const group = isRepeat ? `${row.kind} ${row.verdict ?? ''} ${receiptOutcome(row)}` : ''
+    const group = isRepeat ? `${row.kind} ${row.verdict ?? ''} ${sameText(row)}` : ''
     const known = repeated.get(group)
     if (isRepeat && known !== undefined) {
       known.times += times
@@ -89,8 +89,10 @@ function merged(rows: readonly StoryRow[]): { readonly row: StoryRow; readonly t
   return told
 }
 
-function receiptOutcome(row: StoryRow): string {
-  return row.kind === 'receipt' ? (row.detail?.split(';')[0] ?? '') : ''
+/** Repeats are told together when this is the same: a duplicate that came with another payload is told apart. */
+function sameText({ kind, detail }: StoryRow): string {
+  if (kind === 'received') return ''
+  return kind === 'receipt' ? (detail?.split(';')[0] ?? '') : (detail ?? '')
 }
 
 function utc(ms: number): string {
