@@ -140,7 +140,10 @@ export class AuditSink {
   /** Fetches from what is due until there is enough for one landing. Each reader fetches its own partitions, one at a time. */
   async #collect(readers: readonly LogReader[]): Promise<LandingPart[]> {
     const nowMs = this.#options.clock.nowMs()
-    const due = this.#tracked.filter(log => log.stopped === null && log.dueMs <= nowMs)
+    // Who has waited longest first: a busy partition must not keep the others from landing before retention takes them.
+    const due = this.#tracked
+      .filter(log => log.stopped === null && log.dueMs <= nowMs)
+      .sort((a, b) => a.dueMs - b.dueMs)
     const parts: LandingPart[] = []
     let records = 0
     await Promise.all(
@@ -179,6 +182,7 @@ export class AuditSink {
       return null
     }
     log.idleMs = firstIdleMs
+    log.dueMs = this.#options.clock.nowMs()
     const { decoder, topics } = this.#options
     const rows = []
     for (const record of fetched.records) rows.push({ record, columns: await describeRecord(topics, decoder, record) })

@@ -45,7 +45,8 @@ async function start({ env, log, metrics, lifecycle, clock }: ServiceContext): P
     clock,
     metrics: createDedupMetrics(metrics),
     cacheEntries: settings.WEIR_DEDUP_CACHE_ENTRIES,
-    maxEventBytes: 2 * 1_048_576,
+    // weir.raw takes 2 MiB; what is added on the way must fit.
+    maxEventBytes: 2 * 1_048_576 - 4_096,
     faultPoint,
   })
   const stage = await runStage({

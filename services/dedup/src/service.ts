@@ -31,7 +31,7 @@ export interface DedupOptions {
   readonly metrics: DedupMetrics
   /** Entries of the hot cache per partition; 0 switches it off. */
   readonly cacheEntries: number
-  /** Largest value weir.events takes, bytes: what is larger is parked when the broker refuses a batch. */
+  /** Largest record that is let through, bytes with key and headers; below what weir.raw and weir.events take. */
   readonly maxEventBytes: number
   readonly faultPoint: (name: string) => void
 }
@@ -68,35 +68,36 @@ export class DedupService implements StageHandler {
   }
 
   claim(batch: StageBatch, context: ClaimContext): Promise<StageVerdict> {
-    return this.#claim(batch, context, () => false)
+    return this.#claim(batch, context)
   }
 
   reroute(batch: StageBatch, context: ClaimContext, topic: string, code: string): Promise<StageVerdict> {
-    const { topics, maxEventBytes } = this.#options
+    const { topics } = this.#options
     if (topic !== topics.events || code !== 'record_too_large') {
       throw new WeirError('topic_missing', `topic ${topic} does not take what dedup writes (${code})`, {
         context: { topic, code, partition: batch.partition },
       })
     }
-    return this.#claim(batch, context, record => (record.value?.length ?? 0) > maxEventBytes)
+    return this.#claim(batch, context)
   }
 
   async rebuild(outputs: readonly LogRecord[], ownership: Ownership): Promise<{ readonly restored: number }> {
     const { topics, codec, ledger } = this.#options
     const decided = outputs.filter(record => record.topic === topics.decisions)
     const decisions = await Promise.all(decided.map(async record => await codec.decodeDecision(record)))
-    const restored = await ledger.restore(ownership, restoredClaims(decisions))
-    if (restored === null) throw fenced(ownership.partition)
+    const claims = restoredClaims(decisions)
+    let restored = 0
+    for (let from = 0; from < claims.length; from += restoreChunk) {
+      const missing = await ledger.restore(ownership, claims.slice(from, from + restoreChunk))
+      if (missing === null) throw fenced(ownership.partition)
+      restored += missing
+    }
     return { restored }
   }
 
-  async #claim(
-    batch: StageBatch,
-    context: ClaimContext,
-    tooLarge: (record: LogRecord) => boolean,
-  ): Promise<StageVerdict> {
+  async #claim(batch: StageBatch, context: ClaimContext): Promise<StageVerdict> {
     const output = this.#outputContext(batch)
-    const { judged, answers } = await this.#sort(batch, output, tooLarge)
+    const { judged, answers } = await this.#sort(batch, output)
     const { firsts, repeats } = settleRepeats(judged)
     const cache = this.#cacheOf(batch)
     const holders = new Map<string, Holder & { payloadDigest: Buffer }>()
@@ -111,8 +112,8 @@ export class DedupService implements StageHandler {
   }
 
   /** Decodes and validates; what cannot be judged is parked or forwarded right here. */
-  async #sort(batch: StageBatch, output: OutputContext, tooLarge: (record: LogRecord) => boolean): Promise<Sorted> {
-    const { codec, partitions, metrics } = this.#options
+  async #sort(batch: StageBatch, output: OutputContext): Promise<Sorted> {
+    const { codec, partitions, metrics, maxEventBytes } = this.#options
     const answers: Answers = new Map()
     const judged: Judged[] = []
     const park = (record: LogRecord, reason: ParkReason, detail: string): void => {
@@ -131,8 +132,9 @@ export class DedupService implements StageHandler {
         park(record, 'invalid_event', fault)
         continue
       }
-      if (tooLarge(record)) {
-        park(record, 'record_too_large', `${record.value?.length ?? 0} bytes are more than weir.events takes`)
+      // Before it claims anything: a parked copy holds no key.
+      if (sizeOf(record) > maxEventBytes) {
+        park(record, 'record_too_large', `${sizeOf(record)} bytes are more than weir.events takes`)
         continue
       }
       const right = partitionOf(decoded.value.orderingKey, partitions)
@@ -219,6 +221,15 @@ export class DedupService implements StageHandler {
     this.#caches.set(batch.partition, { logId: batch.logId, keys })
     return keys
   }
+}
+
+/** Claims in one call of a rebuild: a restore from long ago must not meet the statement time-out. */
+const restoreChunk = 1_000
+
+/** As the broker counts a record, about. */
+function sizeOf(record: LogRecord): number {
+  const headers = record.headers.reduce((sum, [name, value]) => sum + name.length + value.length + 8, 0)
+  return (record.key?.length ?? 0) + (record.value?.length ?? 0) + headers
 }
 
 function requestOf({ event, record }: Judged): ClaimRequest {

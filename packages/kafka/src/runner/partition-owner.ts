@@ -24,6 +24,8 @@ const haltedCheckMs = 5_000
 /** Longest rest after a small batch: with it a transaction a tenth of a second, as the broker likes. */
 const maxRestMs = 75
 const restBelowRecords = 250
+/** How often the inputs' log ids are looked at while working. */
+const checkLogsMs = 1_000
 
 export class PartitionOwner {
   readonly partition: number
@@ -83,6 +85,8 @@ export class PartitionOwner {
       } catch (error) {
         if (this.#stop.signal.aborted) break
         this.#noteFailure(error)
+        // A batch that takes too long anywhere fails again at the same size.
+        this.#batchLimit = Math.max(1, Math.floor(this.#batchLimit / 2))
         if (this.#options.clock.nowMs() - startedAtMs > maxBackoffMs) backoffMs = firstBackoffMs
         await this.#sleep(this.#haltedBecause === null ? backoffMs : haltedCheckMs)
         backoffMs = Math.min(backoffMs * 2, maxBackoffMs)
@@ -140,10 +144,10 @@ export class PartitionOwner {
       await turn.openReaders()
       this.#haltedBecause = null
       this.#working = true
-      this.#movedAtMs = clock.nowMs()
       observer?.takeOver?.(this.partition, (clock.nowMs() - startedAtMs) / 1_000)
       while (!this.#stop.signal.aborted) await this.#step(turn)
-      await turn.advance()
+      // A store that may have come back older must be compared before it is told where this owner stands.
+      if (this.#retakeBecause === null) await turn.advance()
     } finally {
       await turn.close()
     }
@@ -167,7 +171,6 @@ export class PartitionOwner {
         )
         return
       case 'unknown':
-        this.#batchLimit = Math.max(1, Math.floor(this.#batchLimit / 2))
         throw new WeirError(
           'broker_unavailable',
           `the outcome of a transaction of partition ${this.partition} is unknown`,
@@ -194,6 +197,7 @@ class Turn {
   #tickedAtMs = 0
   #advancedAtMs = 0
   #restUntilMs = 0
+  #checkedLogsAtMs = 0
   #isDirty = false
 
   constructor(options: StageOptions, partition: number, taken: Taken) {
@@ -228,6 +232,7 @@ class Turn {
 
   async step(limit: number, signal: AbortSignal): Promise<'idle' | 'moved' | 'unknown'> {
     await this.#pace(signal)
+    await this.#checkLogs()
     await this.#tick()
     const found = this.#takeNext(limit)
     if (found === null) {
@@ -263,6 +268,17 @@ class Turn {
       return
     this.#advancedAtMs = nowMs
     await this.advance()
+  }
+
+  /** A topic that was created again under a running owner is another log: its offsets mean nothing here. */
+  async #checkLogs(): Promise<void> {
+    const nowMs = this.#options.clock.nowMs()
+    if (nowMs - this.#checkedLogsAtMs < checkLogsMs) return
+    this.#checkedLogsAtMs = nowMs
+    for (const { topic, logId } of await this.#options.broker.admin.describe(this.#options.inputs)) {
+      if (this.#positionOf(topic).logId === logId) continue
+      throw new WeirError('log_changed', `topic ${topic} is log ${logId} now and was ${this.#positionOf(topic).logId}`)
+    }
   }
 
   /**

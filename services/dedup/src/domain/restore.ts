@@ -1,11 +1,14 @@
-import { lengthPrefixed, sha256 } from '@weir/core'
+import { lengthPrefixed, sha256, WeirError } from '@weir/core'
 import type { Decision } from '@weir/schemas'
 import type { Decoded, RestoredClaim } from '../ports.ts'
 
 /** The claims that emitted decisions tell of: whoever was admitted, and whoever won its event key but lost a business key. */
 export function restoredClaims(decisions: readonly Decoded<Decision>[]): RestoredClaim[] {
   return decisions.flatMap(decoded => {
-    if (decoded.kind === 'fault' || decoded.value.stage !== 'dedup') return []
+    // Leaving one out would forget its claim for good.
+    if (decoded.kind === 'fault')
+      throw new WeirError('schema_unknown', `an own decision cannot be read: ${decoded.detail}`)
+    if (decoded.value.stage !== 'dedup') return []
     const decision = decoded.value
     const lostBusinessKey = decision.reasons[0]?.code === 'business_key'
     if (decision.verdict !== 'admitted' && !lostBusinessKey) return []
