@@ -7,7 +7,7 @@ import { createAuditQueries } from './adapters/postgres-audit-queries.ts'
 import { packHeaders } from './domain/columns.ts'
 import { questionsFor, type QuestionName } from './domain/question.ts'
 import type { AuditQueries, TenantScope } from './ports.ts'
-import { answerWhy, type Why } from './why.ts'
+import { answerWhy, type Why } from './service/why.ts'
 
 let test: TestDatabase
 let admin: Database

@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { unpackHeaders } from '../domain/columns.ts'
 import { questionNames, questionsFor, type Question } from '../domain/question.ts'
 import type { AuditQueries, MessageFilter, TenantScope } from '../ports.ts'
-import { answerWhy } from '../why.ts'
+import { answerWhy } from '../service/why.ts'
 
 export interface ApiOptions {
   readonly host: string

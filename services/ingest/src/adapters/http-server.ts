@@ -41,7 +41,8 @@ export async function startHttpServer(options: HttpOptions): Promise<HttpServer>
   const intake = new HttpIntake(options)
   const app = Fastify({
     requestTimeout: options.requestTimeoutMs,
-    connectionTimeout: 2 * options.requestTimeoutMs,
+    // Well behind the request's own limit and the interval it is looked at: a silent end would hide the 408.
+    connectionTimeout: 2 * options.requestTimeoutMs + 5_000,
     keepAliveTimeout: 65_000,
     forceCloseConnections: 'idle',
     // While closing, a kept connection gets our 503, not the framework's.

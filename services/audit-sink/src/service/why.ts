@@ -1,7 +1,7 @@
 // Answers "why": the events a question is about, what led to them and what followed, within fixed bounds.
-import type { Question } from './domain/question.ts'
-import { tell, type EventStory, type StoryRow } from './domain/story.ts'
-import type { AuditQueries, TenantScope } from './ports.ts'
+import type { Question } from '../domain/question.ts'
+import { tell, type EventStory, type StoryRow } from '../domain/story.ts'
+import type { AuditQueries, TenantScope } from '../ports.ts'
 
 /** Bounds of one answer: events told in full, events linked to them, and how far causes are followed back. */
 const maxEvents = 20
