@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { agentTopic } from '@weir/core'
 import { openDatabase, serviceRoles } from '@weir/postgres'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -170,6 +172,20 @@ describe('the analysts’ API', () => {
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
 
+  const weirWhy = async (...args: string[]): Promise<{ code: number; out: string; err: string }> => {
+    const env = {
+      ...process.env,
+      WEIR_AUDIT_URL: test.system.instance('audit-sink').httpUrl,
+      WEIR_ANALYST_KEY: test.system.options.secrets.apiKeys.analyst,
+    }
+    const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url))
+    return await new Promise(resolve => {
+      execFile(process.execPath, [main, 'why', ...args], { env }, (error, out, err) => {
+        resolve({ code: error === null ? 0 : Number(error.code), out, err })
+      })
+    })
+  }
+
   it('tells the story of an event by key, subject, delivery, decision and run', async () => {
     await test.system.startServices(['dedup', 'audit-sink'])
     const event = rawEvent('why-1', 1, { subject: 'acme/api', run: 'run-7' })
@@ -193,6 +209,29 @@ describe('the analysts’ API', () => {
     ]) {
       expect((await get(`/v1/why?${query}`)).body['sentences']).toEqual(body['sentences'])
     }
+  })
+
+  it('is read by weir why: sentences and links for a terminal, JSON for programs, exit code 1 for what is unknown', async () => {
+    await test.system.startServices(['dedup', 'audit-sink'])
+    const first = rawEvent('cli-1', 1, { subject: 'red\u001b[31m' })
+    await publishRaw(test, [first, rawEvent('cli-2', 2, { cause: first.eventKeyText })])
+    const path = `/v1/why?key=${encodeURIComponent(first.eventKeyText)}`
+    await until('its consequence to land', async () =>
+      String(JSON.stringify((await get(path)).body['related'])).includes('dedup let'),
+    )
+
+    const told = await weirWhy(first.eventKeyText)
+    expect(told.code).toBe(0)
+    expect(told.out).toContain(`\n${first.eventKeyText}\n`)
+    expect(told.out).toContain('dedup let it through as the first of its key.')
+    expect(told.out).toContain('order.paid about red\\x1b[31m arrived')
+    expect(told.out).toMatch(/What followed:\n\n.*cli-2/)
+    expect(JSON.parse((await weirWhy(first.eventKeyText, '--json')).out)).toMatchObject({
+      related: [{ relation: 'followed' }],
+    })
+    const unknown = await weirWhy('nobody-knows')
+    expect(unknown).toMatchObject({ code: 1, out: '' })
+    expect(unknown.err).toMatch(/nothing is known about "nobody-knows". The audit store holds \d+ messages/)
   })
 
   it('needs a key, and says what it does not know', async () => {

@@ -14,12 +14,16 @@ interface Options {
   readonly json?: boolean
 }
 
+interface EventStory {
+  readonly eventKeyText: string | null
+  readonly steps: readonly { readonly sentence: string }[]
+}
+
 interface Story {
-  readonly events: readonly {
-    readonly eventKeyText: string | null
-    readonly steps: readonly { readonly sentence: string }[]
-  }[]
+  readonly events: readonly EventStory[]
   readonly moreEvents: boolean
+  readonly complete: boolean
+  readonly related: readonly (EventStory & { readonly relation: 'led_to_it' | 'followed' })[]
 }
 
 /** `weir why`: what happened to an event, and why. */
@@ -43,19 +47,28 @@ async function why(what: string, options: Options): Promise<number> {
   const url = new URL('/v1/why', base)
   url.searchParams.set('q', what)
   if (options.tenant !== undefined) url.searchParams.set('tenant', options.tenant)
-  const answer = await ask(url, analystKey(options))
+  const key = analystKey(options)
+  const answer = await ask(url, key)
   const text = await answer.text()
   if (options.json === true) console.log(text)
   if (answer.status === 404) {
     if (options.json !== true)
-      process.stderr.write(
-        `weir: nothing is known about "${what}". Has it landed? See ${new URL('/v1/coverage', base).href}\n`,
-      )
+      process.stderr.write(`weir: nothing is known about "${what}". ${await landedSoFar(base, key)}\n`)
     return exitCodes.failed
   }
   if (!answer.ok) throw new WeirError('internal', `the audit API answered ${answer.status}: ${text}`)
   if (options.json !== true) print(JSON.parse(text) as Story)
   return exitCodes.ok
+}
+
+/** How far the store is, for someone whose event it does not know. */
+async function landedSoFar(base: string, key: string): Promise<string> {
+  const url = new URL('/v1/coverage', base)
+  const answer = await ask(url, key)
+  if (!answer.ok) return `How far the audit store is: ${url.href}`
+  const { logs } = (await answer.json()) as { readonly logs: readonly { readonly messages: number }[] }
+  const messages = logs.reduce((sum, log) => sum + log.messages, 0)
+  return `The audit store holds ${messages} messages of ${logs.length} partitions so far (${url.href}); a message lands within seconds.`
 }
 
 async function ask(url: URL, key: string): Promise<Response> {
@@ -76,10 +89,25 @@ function analystKey(options: Options): string {
 }
 
 function print(story: Story): void {
-  for (const event of story.events) {
-    console.log(`\n${event.eventKeyText ?? 'an event that could not be read'}`)
-    for (const { sentence } of event.steps) console.log(`  ${sentence}`)
-  }
+  for (const event of story.events) printEvent(event)
+  if (!story.complete) console.log('\n… and more messages of these events: page through GET /v1/messages')
   if (story.moreEvents)
-    console.log('\n… and older events; ask with a narrower question, or page through GET /v1/messages')
+    console.log('\n… and perhaps older events; ask with a narrower question, or page through GET /v1/messages')
+  const linked = { led_to_it: 'What led to it:', followed: 'What followed:' } as const
+  for (const [relation, title] of Object.entries(linked)) {
+    const events = story.related.filter(event => event.relation === relation)
+    if (events.length > 0) console.log(`\n${title}`)
+    for (const event of events) printEvent(event)
+  }
+}
+
+function printEvent({ eventKeyText, steps }: EventStory): void {
+  console.log(`\n${printable(eventKeyText ?? 'no event')}`)
+  for (const { sentence } of steps) console.log(`  ${printable(sentence)}`)
+}
+
+/** Senders wrote parts of these texts: control characters must not reach the terminal. */
+function printable(text: string): string {
+  // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, c => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`)
 }
