@@ -135,6 +135,7 @@ describe('take-over', () => {
     await test.system.start('dedup', { instance: 'dedup-2', untilReady: false })
     await untilRead(test, group(), test.topics.raw)
     test.system.supervisor.signal('dedup', 'SIGCONT')
+    await until('the alarm', async () => (await alarms()).includes('session_lost'))
     await publishRaw(
       test,
       [...sent].map((id, n) => rawEvent(id, `again ${n}`)),

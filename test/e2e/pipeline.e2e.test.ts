@@ -118,6 +118,27 @@ describe('budgets', () => {
   })
 })
 
+describe('policy, killed at a named point and started again', () => {
+  it.each(['policy.before-claim', 'policy.after-claim', 'policy.in-transaction', 'policy.after-commit'])(
+    'delivers each event once after SIGKILL at %s',
+    async point => {
+      await test.system.start('dedup')
+      const sent = ids(point, 60)
+      await publishRaw(
+        test,
+        sent.map(id => rawEvent(id, 1)),
+      )
+      await test.system.start('policy', { untilReady: false, env: { WEIR_FAULT_POINT: `${point}:2` } })
+      await test.system.supervisor.gone('policy', 60_000)
+      await test.system.start('policy', { untilReady: false })
+      await untilJudged()
+      const counts = new Map<string, number>()
+      for (const id of (await billing()).map(eventIdOf)) counts.set(id, (counts.get(id) ?? 0) + 1)
+      expect(sent.filter(id => counts.get(id) !== 1)).toEqual([])
+    },
+  )
+})
+
 describe('order', () => {
   it('keeps two events of one entity in order while one dedup partition is held up, and the others go on', async () => {
     await test.system.startServices(['dedup', 'policy'])

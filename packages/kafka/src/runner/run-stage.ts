@@ -1,5 +1,6 @@
 import type { Assignment, Membership } from '@weir/core'
 import { PartitionOwner } from './partition-owner.ts'
+import { alarm } from './take-over.ts'
 import { stageDefaults, type StageOptions } from './stage-options.ts'
 
 export interface RunningStage {
@@ -33,6 +34,7 @@ class Stage implements RunningStage {
   readonly #ending = new Map<number, Promise<void>>()
   #membership: Promise<Membership> | null = null
   #assigned = false
+  #generation = -1
   #lost: unknown = null
   #stopping: Promise<void> | null = null
 
@@ -86,8 +88,13 @@ class Stage implements RunningStage {
     return null
   }
 
-  #assign({ numbers }: Assignment): void {
+  #assign({ numbers, generation }: Assignment): void {
     if (this.#stopping !== null) return
+    // No new generation gave the numbers away: the session ran out, so they were taken.
+    if (numbers.length === 0 && generation === this.#generation) {
+      for (const number of this.#owners.keys()) alarm(this.#options, 'session_lost', number, { generation })
+    }
+    this.#generation = generation
     this.#assigned = true
     const wanted = new Set(numbers)
     for (const number of this.#owners.keys()) if (!wanted.has(number)) this.#giveUp(number)

@@ -1,7 +1,7 @@
 import type { Broker, Clock, Log, OwnerStore, StageHandler } from '@weir/core'
 
 /** Why an operator should look: each is logged as an error and counted. */
-export type StageAlarm = 'group_offset_lost' | 'postgres_behind' | 'records_expired' | 'halted'
+export type StageAlarm = 'group_offset_lost' | 'postgres_behind' | 'records_expired' | 'session_lost' | 'halted'
 
 /** What the runner tells metrics. All optional: a stage may run unobserved. */
 export interface StageObserver {

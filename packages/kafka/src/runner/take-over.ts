@@ -204,6 +204,8 @@ const alarmTexts: Record<StageAlarm, string> = {
   group_offset_lost: 'the group offset is missing or went back; own outputs and owner row say where to go on',
   postgres_behind: 'Postgres had lost rows of records that were emitted; they were re-created from own outputs',
   records_expired: 'records were removed from the input before they were read; compare with the sender',
+  session_lost:
+    'this instance was frozen or cut off past its session; others have taken over, and what it still does is fenced',
   halted: 'this partition is halted until an operator acts',
 }
 
