@@ -113,6 +113,8 @@ describe('policy as a process', () => {
   it.for([
     'policy.before-claim:2',
     'policy.in-transaction:2',
+    // Between the claim and the emit of a release.
+    'policy.after-claim.1:2',
     'policy.after-release-produced:1',
     'policy.before-waiting-delete:1',
   ])('killed at %s delivers each event once and in order after a restart', { timeout: 90_000 }, async fault => {

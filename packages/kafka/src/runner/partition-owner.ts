@@ -320,6 +320,8 @@ class Turn {
     const batch: StageBatch = { topic, logId: position.logId, partition: this.#partition, records: slice.records }
     const claimed = this.#recordsOf(await handler.claim(batch, this.#context))
     faultPoint?.(`${stage}.after-claim`)
+    // The same place, of one input only: 0 is the first.
+    faultPoint?.(`${stage}.after-claim.${this.#options.inputs.indexOf(topic)}`)
     const result = await this.#emit(batch, slice.nextOffset, claimed)
     if (result === 'unknown') return result
     faultPoint?.(`${stage}.after-commit`)
