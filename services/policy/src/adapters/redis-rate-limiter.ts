@@ -8,7 +8,7 @@ import { LocalLimiter } from './local-limiter.ts'
 
 const script = readFileSync(new URL('./gcra.lua', import.meta.url), 'utf8')
 /** Longest a batch waits for Redis, milliseconds. */
-const commandTimeoutMs = 50
+const defaultCommandTimeoutMs = 50
 /** A marker is kept at least this long, milliseconds. */
 const minMarkerMs = 600_000
 
@@ -18,6 +18,8 @@ export interface RedisRateLimiterOptions {
   readonly keyPrefix: string
   readonly log: Log
   readonly metrics: PolicyMetrics
+  /** How long an answer may take before Redis counts as away, milliseconds. Default 50. */
+  readonly commandTimeoutMs?: number
 }
 
 /** GCRA in one script per batch. While Redis is away or slow, this instance's share of each rate; logged when that changes. */
@@ -35,7 +37,7 @@ export class RedisRateLimiter implements RateLimiter {
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 1,
       enableOfflineQueue: false,
-      commandTimeout: commandTimeoutMs,
+      commandTimeout: options.commandTimeoutMs ?? defaultCommandTimeoutMs,
       connectTimeout: 2_000,
       retryStrategy: attempts => Math.min(100 * attempts, 2_000),
     })

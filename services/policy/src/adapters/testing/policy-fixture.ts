@@ -61,7 +61,14 @@ export class PolicyFixture {
 
   limiterAt(redisUrl: string): RedisRateLimiter {
     const metrics = createPolicyMetrics(createMetrics('policy-test'))
-    return new RedisRateLimiter({ redisUrl, keyPrefix: this.#keyPrefix, log: silent, metrics })
+    // A busy machine is no outage: tests that want one cut the cable.
+    return new RedisRateLimiter({
+      redisUrl,
+      keyPrefix: this.#keyPrefix,
+      log: silent,
+      metrics,
+      commandTimeoutMs: 10_000,
+    })
   }
 
   async close(): Promise<void> {
