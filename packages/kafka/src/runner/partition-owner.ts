@@ -37,7 +37,6 @@ export class PartitionOwner {
   #haltedBecause: string | null = null
   #working = false
   #movedAtMs: number
-  #isBehind = false
   #retakeBecause: string | null = null
 
   /** Starts when `after` (the former owner of this number in this process) has ended. */
@@ -59,9 +58,12 @@ export class PartitionOwner {
     return this.#working
   }
 
-  /** How long there has been something to do without progress, milliseconds; 0 when there is nothing to do. */
+  /**
+   * How long this loop has neither finished a batch, nor found nothing to do, nor ended a try because something it needs is away,
+   * milliseconds.
+   */
   stuckMs(nowMs: number): number {
-    return this.#isBehind || !this.#working ? Math.max(0, nowMs - this.#movedAtMs) : 0
+    return Math.max(0, nowMs - this.#movedAtMs)
   }
 
   /** Takes over again before the next batch: what the stores hold may not be what this owner knows. */
@@ -109,8 +111,11 @@ export class PartitionOwner {
     }
     this.#haltedBecause = null
     if (hasCode(error, 'fenced')) log.info(fields, 'ownership was lost; taking over again if this is still a member')
-    else if (error instanceof WeirError && error.retriable) log.warn(fields, 'the partition pauses and tries again')
-    else log.error(fields, 'the partition failed and takes over again')
+    else if (error instanceof WeirError && error.retriable) {
+      // It lasts as long as what it waits for: a restart would not help, so this is no standstill.
+      this.#movedAtMs = this.#options.clock.nowMs()
+      log.warn(fields, 'the partition pauses and tries again')
+    } else log.error(fields, 'the partition failed and takes over again')
   }
 
   /** Before a fence is taken again, membership must be proven: otherwise two owners would fence each other for ever. */
@@ -121,6 +126,7 @@ export class PartitionOwner {
         return !this.#stop.signal.aborted
       } catch (error) {
         this.#options.log.info({ err: error, partition: this.partition }, 'membership is not proven; waiting')
+        this.#movedAtMs = this.#options.clock.nowMs()
         await this.#sleep(haltedCheckMs)
       }
     }
@@ -155,16 +161,13 @@ export class PartitionOwner {
 
   async #step(turn: Turn): Promise<void> {
     if (this.#retakeBecause !== null) throw new WeirError('database_unavailable', this.#retakeBecause)
-    const nowMs = this.#options.clock.nowMs()
     const result = await turn.step(this.#batchLimit, this.#stop.signal)
+    if (result === 'moved' || result === 'idle') this.#movedAtMs = this.#options.clock.nowMs()
     switch (result) {
       case 'idle':
-        this.#isBehind = false
-        this.#movedAtMs = nowMs
+      case 'waiting':
         return
       case 'moved':
-        this.#isBehind = turn.isBehind
-        this.#movedAtMs = this.#options.clock.nowMs()
         this.#batchLimit = Math.min(
           this.#batchLimit * 2,
           this.#options.maxBatchRecords ?? stageDefaults.maxBatchRecords,
@@ -192,7 +195,6 @@ class Turn {
   #writer: Taken['writer']
   #readers: LogReader[] = []
   #inputs: Prefetch[] = []
-  #lag = new Map<string, number>()
   #nextInput = 0
   #tickedAtMs = 0
   #advancedAtMs = 0
@@ -206,10 +208,6 @@ class Turn {
     this.#taken = taken
     this.#writer = taken.writer
     this.#positions = new Map(taken.positions.map(position => [position.topic, position]))
-  }
-
-  get isBehind(): boolean {
-    return [...this.#lag.values()].some(lag => lag > 0)
   }
 
   get #context(): ClaimContext {
@@ -230,7 +228,7 @@ class Turn {
     await Promise.all([this.#writer.close(), ...this.#readers.map(reader => reader.close())])
   }
 
-  async step(limit: number, signal: AbortSignal): Promise<'idle' | 'moved' | 'unknown'> {
+  async step(limit: number, signal: AbortSignal): Promise<'idle' | 'waiting' | 'moved' | 'unknown'> {
     await this.#pace(signal)
     await this.#checkLogs()
     await this.#tick()
@@ -238,7 +236,7 @@ class Turn {
     if (found === null) {
       await this.#advanceWhenIdle()
       await this.#waitForInput(signal)
-      return 'idle'
+      return this.#inputs.every(input => input.isAtEnd) ? 'idle' : 'waiting'
     }
     const { input, slice } = found
     this.#noteLag(input.topic, slice.endOffset - slice.nextOffset)
@@ -393,7 +391,6 @@ class Turn {
   }
 
   #noteLag(topic: string, records: number): void {
-    this.#lag.set(topic, records)
     this.#options.observer?.lag?.(topic, this.#partition, records)
   }
 

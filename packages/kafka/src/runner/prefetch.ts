@@ -16,6 +16,7 @@ export class Prefetch {
   #failure: Error | null = null
   #used = 0
   #pending: Promise<void> | null = null
+  #isAtEnd = false
 
   constructor(
     reader: LogReader,
@@ -29,6 +30,11 @@ export class Prefetch {
 
   get topic(): string {
     return this.#request.topic
+  }
+
+  /** The last fetch was answered, and there was nothing. */
+  get isAtEnd(): boolean {
+    return this.#isAtEnd
   }
 
   /** Resolves when `take` would give something or throw. */
@@ -60,7 +66,8 @@ export class Prefetch {
     try {
       const fetched = await this.#reader.fetch({ ...this.#request, fromOffset: this.#fromOffset, maxWaitMs: 250 })
       this.#fromOffset = fetched.nextOffset
-      if (fetched.records.length > 0 || fetched.nextOffset > fetched.startOffset) this.#fetched = fetched
+      this.#isAtEnd = fetched.records.length === 0 && fetched.nextOffset === fetched.startOffset
+      if (!this.#isAtEnd) this.#fetched = fetched
     } catch (error) {
       this.#failure = error instanceof Error ? error : new Error(String(error))
     } finally {
