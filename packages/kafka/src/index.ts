@@ -9,5 +9,6 @@ export { createSimulatedBroker, type SimulatedBroker } from './simulator/simulat
 export { SimulatedCluster, type SimulatedTopic } from './simulator/simulated-cluster.ts'
 export type { FaultPoint, Hold, Strike } from './simulator/faults.ts'
 export { runStage, type RunningStage } from './runner/run-stage.ts'
+export { sleepUnlessAborted } from './runner/stage-options.ts'
 export type { StageAlarm, StageObserver, StageOptions } from './runner/stage-options.ts'
 export { inputHeaderValue, inputOf } from './runner/own-outputs.ts'

@@ -7,6 +7,7 @@ export {
   readSettings,
   secret,
   settingsForLog,
+  stageSettings,
 } from './settings.ts'
 export type { SettingDescription } from './settings.ts'
 export { checkConfiguration, loadConfiguration } from './configuration/load-configuration.ts'

@@ -91,6 +91,24 @@ export const commonSettings = {
     .describe('Milliseconds an orderly stop may take before the process ends anyway.'),
 } as const
 
+/** Settings of a stage, which owns partition numbers of a consumer group: use as `z.object({ ...stageSettings, … })`. */
+export const stageSettings = {
+  WEIR_KAFKA_BROKERS: commonSettings.WEIR_KAFKA_BROKERS,
+  WEIR_SCHEMA_REGISTRY_URL: commonSettings.WEIR_SCHEMA_REGISTRY_URL,
+  DATABASE_URL: commonSettings.DATABASE_URL,
+  WEIR_TOPIC_PREFIX: commonSettings.WEIR_TOPIC_PREFIX,
+  WEIR_TOPIC_PARTITIONS: commonSettings.WEIR_TOPIC_PARTITIONS,
+  WEIR_CONFIG: commonSettings.WEIR_CONFIG,
+  WEIR_INSTANCE_ID: commonSettings.WEIR_INSTANCE_ID,
+  WEIR_ADMIN_HOST: commonSettings.WEIR_ADMIN_HOST,
+  WEIR_ADMIN_PORT: commonSettings.WEIR_ADMIN_PORT,
+  WEIR_LOG_LEVEL: commonSettings.WEIR_LOG_LEVEL,
+  WEIR_SHUTDOWN_TIMEOUT_MS: commonSettings.WEIR_SHUTDOWN_TIMEOUT_MS,
+  WEIR_GROUP_SESSION_TIMEOUT_MS: integerSetting({ min: 6_000, max: 300_000 })
+    .default(20_000)
+    .describe('Silence after which another instance takes over the partitions of this one, milliseconds.'),
+} as const
+
 /**
  * Parses the environment once. An empty variable counts as not set. The result is frozen. Throws `config_invalid` naming every
  * bad setting, its value (secrets hidden) and what belongs there.

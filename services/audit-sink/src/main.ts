@@ -1,5 +1,5 @@
 import { agentTopic, topicNames } from '@weir/core'
-import { connectBroker, createCodec } from '@weir/kafka'
+import { connectBroker, createCodec, sleepUnlessAborted } from '@weir/kafka'
 import { assertMigrated, openDatabase } from '@weir/postgres'
 import {
   createFaultPoint,
@@ -13,7 +13,6 @@ import { startApi } from './adapters/http-api.ts'
 import { createAuditQueries } from './adapters/postgres-audit-queries.ts'
 import { createAuditStore } from './adapters/postgres-audit-store.ts'
 import { SingleWriter } from './adapters/single-writer.ts'
-import { sleepUnlessAborted } from './adapters/sleep.ts'
 import { configSchema, readConfig } from './config.ts'
 import { createSinkMetrics } from './metrics.ts'
 import { AuditSink } from './service.ts'

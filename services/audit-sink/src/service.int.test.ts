@@ -1,12 +1,11 @@
 import { agentTopic, topicNames, type Clock, type Log, type OutRecord } from '@weir/core'
-import { createCodec, createSimulatedBroker, SimulatedCluster, type Codec } from '@weir/kafka'
+import { createCodec, createSimulatedBroker, SimulatedCluster, sleepUnlessAborted, type Codec } from '@weir/kafka'
 import { openDatabase, type Database } from '@weir/postgres'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts'
 import { quietLog, stackUrls } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/until.ts'
 import { createAuditStore } from './adapters/postgres-audit-store.ts'
-import { sleepUnlessAborted } from './adapters/sleep.ts'
 import type { SinkMetrics } from './metrics.ts'
 import { AuditSink } from './service.ts'
 

@@ -1,24 +1,10 @@
-import { commonSettings, integerSetting, readSettings } from '@weir/runtime'
+import { commonSettings, integerSetting, readSettings, stageSettings } from '@weir/runtime'
 import { z } from 'zod'
-
-const { WEIR_KAFKA_BROKERS, WEIR_SCHEMA_REGISTRY_URL, DATABASE_URL, REDIS_URL, WEIR_TOPIC_PREFIX } = commonSettings
-const { WEIR_TOPIC_PARTITIONS, WEIR_CONFIG, WEIR_INSTANCE_ID, WEIR_ADMIN_HOST, WEIR_ADMIN_PORT } = commonSettings
-const { WEIR_LOG_LEVEL, WEIR_SHUTDOWN_TIMEOUT_MS } = commonSettings
 
 /** All settings of policy. */
 export const configSchema = z.object({
-  WEIR_KAFKA_BROKERS,
-  WEIR_SCHEMA_REGISTRY_URL,
-  DATABASE_URL,
-  REDIS_URL,
-  WEIR_TOPIC_PREFIX,
-  WEIR_TOPIC_PARTITIONS,
-  WEIR_CONFIG,
-  WEIR_INSTANCE_ID,
-  WEIR_ADMIN_HOST,
-  WEIR_ADMIN_PORT,
-  WEIR_LOG_LEVEL,
-  WEIR_SHUTDOWN_TIMEOUT_MS,
+  ...stageSettings,
+  REDIS_URL: commonSettings.REDIS_URL,
   WEIR_POLICY_BATCH_RECORDS: integerSetting({ min: 1, max: 10_000 })
     .default(500)
     .describe('Records in one claim and one Kafka transaction at most.'),
@@ -28,9 +14,6 @@ export const configSchema = z.object({
   WEIR_POLICY_CLAIM_TIMEOUT_MS: integerSetting({ min: 1_000, max: 600_000 })
     .default(10_000)
     .describe('A release that was not claimed for this long is produced again, milliseconds.'),
-  WEIR_GROUP_SESSION_TIMEOUT_MS: integerSetting({ min: 6_000, max: 300_000 })
-    .default(20_000)
-    .describe('Silence after which another instance takes over the partitions of this one, milliseconds.'),
 })
 
 export type PolicySettings = Readonly<z.output<typeof configSchema>>
