@@ -8,6 +8,7 @@ export { createManualScheduler, type ManualScheduler, type Scheduler } from './s
 export { createSimulatedBroker, type SimulatedBroker } from './simulator/simulated-broker.ts'
 export { SimulatedCluster, type SimulatedTopic } from './simulator/simulated-cluster.ts'
 export type { FaultPoint, Hold, Strike } from './simulator/faults.ts'
+export { lostAnswer, type Wire } from './simulator/wire.ts'
 export { runStage, type RunningStage } from './runner/run-stage.ts'
 export { sleepUnlessAborted } from './runner/stage-options.ts'
 export type { StageAlarm, StageObserver, StageOptions } from './runner/stage-options.ts'

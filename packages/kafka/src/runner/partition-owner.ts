@@ -255,15 +255,15 @@ class Turn {
 
   async #tick(): Promise<void> {
     const nowMs = this.#options.clock.nowMs()
-    if (nowMs - this.#tickedAtMs < (this.#options.tickMs ?? stageDefaults.tickMs)) return
+    if (isWithin(nowMs, this.#tickedAtMs, this.#options.tickMs ?? stageDefaults.tickMs)) return
     this.#tickedAtMs = nowMs
     await this.#options.handler.tick?.(this.#taken.ownership, [...this.#positions.values()])
   }
 
   async #advanceWhenIdle(): Promise<void> {
     const nowMs = this.#options.clock.nowMs()
-    if (!this.#isDirty || nowMs - this.#advancedAtMs < (this.#options.idleAdvanceMs ?? stageDefaults.idleAdvanceMs))
-      return
+    const pauseMs = this.#options.idleAdvanceMs ?? stageDefaults.idleAdvanceMs
+    if (!this.#isDirty || isWithin(nowMs, this.#advancedAtMs, pauseMs)) return
     this.#advancedAtMs = nowMs
     await this.advance()
   }
@@ -271,7 +271,7 @@ class Turn {
   /** A topic that was created again under a running owner is another log: its offsets mean nothing here. */
   async #checkLogs(): Promise<void> {
     const nowMs = this.#options.clock.nowMs()
-    if (nowMs - this.#checkedLogsAtMs < checkLogsMs) return
+    if (isWithin(nowMs, this.#checkedLogsAtMs, checkLogsMs)) return
     this.#checkedLogsAtMs = nowMs
     for (const { topic, logId } of await this.#options.broker.admin.describe(this.#options.inputs)) {
       if (this.#positionOf(topic).logId === logId) continue
@@ -397,4 +397,9 @@ class Turn {
   #fenced(): WeirError {
     return new WeirError('fenced', `another instance owns ${this.#options.stage} ${this.#partition} now`)
   }
+}
+
+/** Whether less than `pauseMs` has passed since. A clock that was set back must not make a pause longer. */
+function isWithin(nowMs: number, sinceMs: number, pauseMs: number): boolean {
+  return nowMs >= sinceMs && nowMs - sinceMs < pauseMs
 }

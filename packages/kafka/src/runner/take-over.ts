@@ -143,8 +143,9 @@ function refuseTruncatedLog(
 }
 
 /**
- * When group offset and owner row differ, one of the stores went back. The stage's own outputs, committed together with the
- * offsets, say what was emitted: they raise the start and re-create rows that Postgres lost.
+ * Either store may have gone back. The stage's own outputs, committed together with the offsets, say what was emitted: they raise
+ * the start and re-create rows that Postgres lost. They are asked even when group offset and owner row agree: the row is stored with
+ * the *next* claim, so an offset that went back by the last batch agrees with it, and that batch would be emitted again.
  */
 async function recover(
   options: StageOptions,
@@ -157,19 +158,17 @@ async function recover(
   },
 ): Promise<ReadonlyMap<string, number>> {
   const { partition, inputs } = context
-  const doubtful = inputs.filter(input => input.committed !== (input.stored?.emittedBelow ?? 0))
-  if (doubtful.length === 0) return new Map()
-  const since = doubtful.some(input => input.stored === null)
+  const since = inputs.some(input => input.stored === null)
     ? null
-    : Math.min(...doubtful.map(input => input.stored?.claimedAtMs ?? 0))
+    : Math.min(...inputs.map(input => input.stored?.claimedAtMs ?? 0))
   const found = await findOwnOutputs(options.broker, context.reader, {
     topics: options.ownOutputs,
     partition,
     sinceMs: since,
-    wanted: doubtful.map(input => ({ logId: input.logId, fromOffset: input.stored?.emittedBelow ?? 0 })),
+    wanted: inputs.map(input => ({ logId: input.logId, fromOffset: input.stored?.emittedBelow ?? 0 })),
     signal: context.signal,
   })
-  for (const input of doubtful) {
+  for (const input of inputs) {
     const known = Math.max(input.stored?.emittedBelow ?? 0, found.emittedBelow.get(input.logId) ?? 0)
     if ((input.committed ?? 0) >= known) continue
     alarm(options, 'group_offset_lost', partition, {

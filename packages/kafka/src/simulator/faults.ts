@@ -28,6 +28,7 @@ export class Faults {
   readonly #held = new Set<Held>()
   readonly #refused = new Map<string, Refusal['code']>()
   #isDown = false
+  #cuts = 0
 
   /** The next time somebody (or this transactional id) passes the point, this happens. */
   strikeNext(at: FaultPoint, strike: Strike, who: string | null = null): void {
@@ -53,6 +54,18 @@ export class Faults {
   refuse(topic: string, code: Refusal['code'] | null): void {
     if (code === null) this.#refused.delete(topic)
     else this.#refused.set(topic, code)
+  }
+
+  /** The next append of several batches answers for its first batch alone, and nothing else is appended. */
+  cutNextAppend(): void {
+    this.#cuts++
+  }
+
+  /** For the simulator: how many batches of this append are done. */
+  cut(batches: number): number {
+    if (this.#cuts === 0 || batches < 2) return batches
+    this.#cuts--
+    return 1
   }
 
   /** While the cluster is down, every call fails with `broker_unavailable`. */

@@ -1,5 +1,6 @@
 // One partition of a simulated log: records, transaction markers, and what a read-committed reader may see of them.
 import type { Fetched, LogRecord, OutRecord } from '@weir/core'
+import { Sequences } from './sequences.ts'
 
 /** Records outside transactions have none. */
 export type TransactionKey = string
@@ -12,6 +13,8 @@ interface Entry {
 }
 
 export class PartitionLog {
+  /** What it remembers of idempotent producers. */
+  readonly sequences = new Sequences()
   readonly #topic: string
   readonly #partition: number
   #entries: Entry[] = []
@@ -37,6 +40,14 @@ export class PartitionLog {
 
   get lastStableOffset(): number {
     return Math.min(this.#endOffset, ...this.#open.values())
+  }
+
+  /** Offset of the last record that a read-committed reader may still see, -1 when there is none: markers do not count. */
+  get lastRecordOffset(): number {
+    const last = this.#entries.findLast(
+      ({ record, transaction }) => record !== null && (transaction === null || !this.#aborted.has(transaction)),
+    )
+    return last?.offset ?? -1
   }
 
   append(record: OutRecord, timestampMs: number, transaction: TransactionKey | null): number {
@@ -77,6 +88,16 @@ export class PartitionLog {
     this.#entries = this.#entries.filter(
       ({ record }) => !record?.key || last.get(record.key.toString('hex')) === record.offset,
     )
+  }
+
+  /** Every record with its offset, aborted and open ones too, and whether a read-committed reader sees it: a log scan. */
+  scan(): readonly { readonly record: LogRecord; readonly state: 'committed' | 'open' | 'aborted' }[] {
+    return this.#entries.flatMap(({ record, transaction }) => {
+      if (record === null) return []
+      if (transaction === null) return [{ record, state: 'committed' as const }]
+      const state = this.#aborted.has(transaction) ? 'aborted' : this.#open.has(transaction) ? 'open' : 'committed'
+      return [{ record, state }]
+    })
   }
 
   isReadable(fromOffset: number): boolean {

@@ -7,16 +7,15 @@ import {
   type Fetched,
   type FetchRequest,
   type OutRecord,
-  type PartitionWriter,
-  type Position,
   type Publisher,
   type PublisherOptions,
-  type TransactionResult,
 } from '@weir/core'
 import { recordBytes } from '../adapter/record-size.ts'
 import { refusalError } from '../adapter/publish-lane.ts'
-import { SimulatedCluster, type ProducerEpoch } from './simulated-cluster.ts'
-import type { SimulatedGroup } from './simulated-group.ts'
+import { SimulatedCluster } from './simulated-cluster.ts'
+import type { ProcessState, SimulatedGroup } from './simulated-group.ts'
+import { SimulatedWriter } from './simulated-writer.ts'
+import { DirectWire, isLost, type Wire } from './wire.ts'
 
 export interface SimulatedBroker extends Broker {
   /** Shared by all brokers made for it. */
@@ -29,42 +28,49 @@ const defaultMaxBytes = 1_048_576
 const defaultMaxWaitMs = 100
 const publisherDefaults = { maxQueuedRecords: 20_000, maxQueuedBytes: 64 * 1_048_576 }
 
+interface SimulatedBrokerOptions {
+  readonly cluster?: SimulatedCluster
+  /** How requests travel. Default: at once, but for the faults of the cluster. */
+  readonly wire?: Wire
+}
+
 /** One process' view of a cluster. Give the first one's `cluster` to the next to have two processes. */
-export function createSimulatedBroker(options: { readonly cluster?: SimulatedCluster } = {}): SimulatedBroker {
+export function createSimulatedBroker(options: SimulatedBrokerOptions = {}): SimulatedBroker {
   const cluster = options.cluster ?? new SimulatedCluster()
-  const process = new SimulatedProcess(cluster)
+  const process = new SimulatedProcess()
+  const wire = options.wire ?? new DirectWire(cluster.faults, process)
   return {
     cluster,
     freeze: () => process.freeze(),
-    admin: simulateAdmin(cluster, process),
+    admin: simulateAdmin(cluster, wire),
     openReader: () =>
       Promise.resolve({
-        fetch: request => simulateFetch(cluster, process, request),
+        fetch: request => simulateFetch(cluster, wire, request),
         close: () => Promise.resolve(),
       }),
-    openPublisher: publisherOptions => Promise.resolve(new SimulatedPublisher(cluster, process, publisherOptions)),
-    openWriter: async ({ transactionalId, group }) => {
-      await process.ready()
-      return new SimulatedWriter(cluster, process, group, cluster.openEpoch(transactionalId))
+    openPublisher: publisherOptions => Promise.resolve(new SimulatedPublisher(cluster, wire, publisherOptions)),
+    openWriter: async writerOptions => {
+      const { transactionalId } = writerOptions
+      const request = { kind: 'open', who: transactionalId, text: `open ${transactionalId}` } as const
+      const owner = await wire.call(request, () => cluster.openEpoch(transactionalId))
+      return new SimulatedWriter(cluster, wire, writerOptions, owner)
     },
-    join: async request => {
-      await process.ready()
-      const group = cluster.group(request.group)
-      process.groups.add(group)
-      return group.join(request, process)
-    },
+    join: request =>
+      wire.call({ kind: 'join', who: '', text: `join ${request.group}` }, () => {
+        const group = cluster.group(request.group)
+        process.groups.add(group)
+        const membership = group.join(request, process)
+        // The request of a process that froze meanwhile: its session runs from here.
+        if (process.isFrozen) group.froze(process)
+        return membership
+      }),
     close: () => Promise.resolve(),
   }
 }
 
-class SimulatedProcess {
+class SimulatedProcess implements ProcessState {
   readonly groups = new Set<SimulatedGroup>()
-  readonly #cluster: SimulatedCluster
   #frozen: PromiseWithResolvers<void> | null = null
-
-  constructor(cluster: SimulatedCluster) {
-    this.#cluster = cluster
-  }
 
   get isFrozen(): boolean {
     return this.#frozen !== null
@@ -85,53 +91,51 @@ class SimulatedProcess {
       frozen.resolve()
     }
   }
-
-  /** Waits while frozen. Throws `broker_unavailable` while the cluster is down. */
-  async ready(): Promise<void> {
-    while (this.#frozen) await this.#frozen.promise
-    if (this.#cluster.faults.isDown) throw new WeirError('broker_unavailable', 'the simulated cluster is down')
-  }
 }
 
-function simulateAdmin(cluster: SimulatedCluster, process: SimulatedProcess): BrokerAdmin {
+function simulateAdmin(cluster: SimulatedCluster, wire: Wire): BrokerAdmin {
+  const ask = <T>(text: string, perform: () => T): Promise<T> => wire.call({ kind: 'admin', who: '', text }, perform)
   return {
-    describe: async topics => {
-      await process.ready()
-      return topics.map(topic => {
-        const found = cluster.topic(topic)
-        if (!found) throw new WeirError('topic_missing', `topic ${topic} is not on the broker`, { context: { topic } })
-        return { topic, logId: found.logId, partitions: found.partitions.length }
-      })
-    },
-    bounds: async tp => {
-      await process.ready()
-      const { startOffset, endOffset } = cluster.log(tp)
-      return { startOffset, endOffset }
-    },
-    offsetAt: async (tp, timestampMs) => {
-      await process.ready()
-      return cluster.log(tp).offsetAt(timestampMs)
-    },
-    committed: async (group, tps) => {
-      await process.ready()
-      return tps.flatMap(({ topic, partition }) => {
-        const nextOffset = cluster.committedOffset(group, { topic, partition })
-        return nextOffset === null ? [] : [{ topic, partition, nextOffset }]
-      })
-    },
+    describe: topics =>
+      ask(`describe ${topics.join(', ')}`, () =>
+        topics.map(topic => {
+          const found = cluster.topic(topic)
+          if (!found)
+            throw new WeirError('topic_missing', `topic ${topic} is not on the broker`, { context: { topic } })
+          return { topic, logId: found.logId, partitions: found.partitions.length }
+        }),
+      ),
+    bounds: tp =>
+      ask(`bounds of ${tp.topic}-${tp.partition}`, () => {
+        const { startOffset, endOffset } = cluster.log(tp)
+        return { startOffset, endOffset }
+      }),
+    offsetAt: (tp, timestampMs) =>
+      ask(`offset of ${tp.topic}-${tp.partition} at a time`, () => cluster.log(tp).offsetAt(timestampMs)),
+    committed: (group, tps) =>
+      ask(`committed offsets of ${group}`, () =>
+        tps.flatMap(({ topic, partition }) => {
+          const nextOffset = cluster.committedOffset(group, { topic, partition })
+          return nextOffset === null ? [] : [{ topic, partition, nextOffset }]
+        }),
+      ),
   }
 }
 
-async function simulateFetch(
-  cluster: SimulatedCluster,
-  process: SimulatedProcess,
-  request: FetchRequest,
-): Promise<Fetched> {
-  await process.ready()
+function simulateFetch(cluster: SimulatedCluster, wire: Wire, request: FetchRequest): Promise<Fetched> {
   const { topic, partition, fromOffset, maxBytes = defaultMaxBytes, maxWaitMs = defaultMaxWaitMs } = request
-  const log = cluster.log(request)
-  if (log.isReadable(fromOffset) && log.lastStableOffset <= fromOffset && maxWaitMs > 0) {
-    await new Promise<void>(resolve => {
+  const read = (): Fetched => {
+    // The topic may have been made again while this waited.
+    const now = cluster.log(request)
+    if (now.isReadable(fromOffset)) return now.read(fromOffset, maxBytes)
+    throw new WeirError('log_out_of_range', `offset ${fromOffset} is outside the log ${topic}-${partition}`, {
+      context: { topic, partition, fromOffset },
+    })
+  }
+  return wire.call({ kind: 'fetch', who: '', text: `fetch ${topic}-${partition} from ${fromOffset}` }, () => {
+    const log = cluster.log(request)
+    if (!log.isReadable(fromOffset) || log.lastStableOffset > fromOffset || maxWaitMs <= 0) return read()
+    return new Promise<void>(resolve => {
       const forget = log.onChange(() => {
         stopTimer()
         resolve()
@@ -140,28 +144,21 @@ async function simulateFetch(
         forget()
         resolve()
       })
-    })
-    await process.ready()
-  }
-  // The topic may have been made again while this waited.
-  const now = cluster.log(request)
-  if (now.isReadable(fromOffset)) return now.read(fromOffset, maxBytes)
-  throw new WeirError('log_out_of_range', `offset ${fromOffset} is outside the log ${topic}-${partition}`, {
-    context: { topic, partition, fromOffset },
+    }).then(read)
   })
 }
 
 class SimulatedPublisher implements Publisher {
   readonly #cluster: SimulatedCluster
-  readonly #process: SimulatedProcess
+  readonly #wire: Wire
   readonly #limits: { readonly maxQueuedRecords: number; readonly maxQueuedBytes: number }
   #queuedRecords = 0
   #queuedBytes = 0
   #isClosed = false
 
-  constructor(cluster: SimulatedCluster, process: SimulatedProcess, options: PublisherOptions = {}) {
+  constructor(cluster: SimulatedCluster, wire: Wire, options: PublisherOptions = {}) {
     this.#cluster = cluster
-    this.#process = process
+    this.#wire = wire
     this.#limits = { ...publisherDefaults, ...options }
   }
 
@@ -178,7 +175,6 @@ class SimulatedPublisher implements Publisher {
     this.#queuedRecords += records.length
     this.#queuedBytes += bytes
     try {
-      await this.#process.ready()
       return await this.#append(records)
     } finally {
       this.#queuedRecords -= records.length
@@ -196,72 +192,23 @@ class SimulatedPublisher implements Publisher {
       const refusal = this.#cluster.refusalOf(record)
       if (refusal) throw refusalError(refusal.code, refusal.detail, refusal.topic)
     }
+    const request = { kind: 'publish', who: '', text: `publish ${records.map(nameOf).join(', ')}` } as const
     // At least once: without an answer the same records are sent again.
     for (;;) {
-      const strike = await this.#cluster.faults.pass('publish', '')
-      if (this.#cluster.faults.isDown) throw new WeirError('broker_unavailable', 'the simulated cluster is down')
-      if (strike === 'lost-request') continue
-      const acks = records.map(record => {
-        const { topic, partition } = record
-        return { topic, partition, offset: this.#cluster.appendPlain(record) }
-      })
-      if (strike === null) return acks
+      try {
+        return await this.#wire.call(request, () =>
+          records.map(record => {
+            const { topic, partition } = record
+            return { topic, partition, offset: this.#cluster.appendPlain(record) }
+          }),
+        )
+      } catch (error) {
+        if (!isLost(error)) throw error
+      }
     }
   }
 }
 
-class SimulatedWriter implements PartitionWriter {
-  readonly #cluster: SimulatedCluster
-  readonly #process: SimulatedProcess
-  readonly #group: string
-  readonly #owner: ProducerEpoch
-  #isDead = false
-
-  constructor(cluster: SimulatedCluster, process: SimulatedProcess, group: string, owner: ProducerEpoch) {
-    this.#cluster = cluster
-    this.#process = process
-    this.#group = group
-    this.#owner = owner
-  }
-
-  async run(batch: {
-    readonly records: readonly OutRecord[]
-    readonly positions: readonly Position[]
-  }): Promise<TransactionResult> {
-    if (this.#isDead) throw new Error(`the writer of ${this.#owner.transactionalId} is dead: open a new one`)
-    const result = await this.#transact(batch)
-    if (result.kind !== 'committed') this.#isDead = true
-    return result
-  }
-
-  close(): Promise<void> {
-    this.#isDead = true
-    return Promise.resolve()
-  }
-
-  async #transact(batch: {
-    readonly records: readonly OutRecord[]
-    readonly positions: readonly Position[]
-  }): Promise<TransactionResult> {
-    const { records, positions } = batch
-    for (const record of records) {
-      const refusal = this.#cluster.refusalOf(record)
-      if (refusal) {
-        const { topic, code, detail } = refusal
-        return { kind: 'refused', topic, code, cause: new Error(detail) }
-      }
-    }
-    const steps = [
-      ['append', () => records.every(record => this.#cluster.appendInTransaction(this.#owner, record))],
-      ['offsets', () => this.#cluster.addPositions(this.#owner, this.#group, positions)],
-      ['commit', () => this.#cluster.commit(this.#owner)],
-    ] as const
-    for (const [at, step] of steps) {
-      const strike = await this.#cluster.faults.pass(at, this.#owner.transactionalId)
-      if (this.#process.isFrozen) await this.#process.thawed()
-      if (strike !== 'lost-request' && !step()) return { kind: 'fenced' }
-      if (strike !== null) return { kind: 'unknown', cause: new Error(`the answer to ${at} was lost`) }
-    }
-    return { kind: 'committed' }
-  }
+function nameOf({ topic, partition }: OutRecord): string {
+  return `${topic}-${partition}`
 }

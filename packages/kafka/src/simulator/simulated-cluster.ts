@@ -15,6 +15,7 @@ interface Topic {
 }
 
 interface TransactionalId {
+  readonly producerId: number
   epoch: number
   /** The transaction in progress, if any. */
   open: OpenTransaction | null
@@ -22,6 +23,8 @@ interface TransactionalId {
 
 interface OpenTransaction {
   readonly key: string
+  /** Partitions named for it; what is appended elsewhere is refused. */
+  readonly named: Set<string>
   readonly logs: Set<PartitionLog>
   readonly positions: { readonly group: string; readonly position: Position }[]
   readonly stopTimer: () => void
@@ -30,8 +33,20 @@ interface OpenTransaction {
 /** Right to write under a transactional id; out of date once the id was opened again. */
 export interface ProducerEpoch {
   readonly transactionalId: string
+  readonly producerId: number
   readonly epoch: number
 }
+
+/** Records for one partition, with the sequence of the first. */
+export interface ProducedBatch extends TopicPartition {
+  readonly baseSequence: number
+  readonly records: readonly OutRecord[]
+}
+
+export type ProduceAnswer =
+  | { readonly kind: 'acked'; readonly acks: readonly (TopicPartition & { readonly baseOffset: number })[] }
+  /** An old epoch, a partition that was not named, or sequences that do not follow: nothing of that batch was appended. */
+  | { readonly kind: 'refused' }
 
 export interface SimulatedTopic {
   readonly topic: string
@@ -40,7 +55,7 @@ export interface SimulatedTopic {
   readonly maxMessageBytes?: number
 }
 
-const transactionTimeoutMs = 15_000
+const defaultTransactionTimeoutMs = 15_000
 const defaultMaxMessageBytes = 1_048_588
 
 export class SimulatedCluster {
@@ -51,11 +66,15 @@ export class SimulatedCluster {
   readonly #transactionalIds = new Map<string, TransactionalId>()
   readonly #offsets = new Map<string, number>()
   readonly #groups = new Map<string, SimulatedGroup>()
+  readonly #transactionTimeoutMs: number
   #topicCount = 0
   #transactionCount = 0
+  #producerCount = 0
 
-  constructor(scheduler: Scheduler = realScheduler) {
+  /** `transactionTimeoutMs`: after this an open transaction is aborted and its owner fenced. Default 15,000. */
+  constructor(scheduler: Scheduler = realScheduler, options: { readonly transactionTimeoutMs?: number } = {}) {
     this.scheduler = scheduler
+    this.#transactionTimeoutMs = options.transactionTimeoutMs ?? defaultTransactionTimeoutMs
   }
 
   createTopic(topic: SimulatedTopic): void {
@@ -120,25 +139,48 @@ export class SimulatedCluster {
 
   /** InitProducerId: the last owner's transaction is aborted, and its epoch is out of date. */
   openEpoch(transactionalId: string): ProducerEpoch {
-    const state = this.#transactionalIds.get(transactionalId) ?? { epoch: -1, open: null }
+    const known = this.#transactionalIds.get(transactionalId)
+    const state = known ?? { producerId: this.#producerCount++, epoch: -1, open: null }
     this.#transactionalIds.set(transactionalId, state)
     this.#end(state, 'abort')
     state.epoch++
-    return { transactionalId, epoch: state.epoch }
+    return { transactionalId, producerId: state.producerId, epoch: state.epoch }
   }
 
   isCurrent({ transactionalId, epoch }: ProducerEpoch): boolean {
     return this.#transactionalIds.get(transactionalId)?.epoch === epoch
   }
 
-  /** Returns false when the epoch is out of date. */
-  appendInTransaction(owner: ProducerEpoch, record: OutRecord): boolean {
+  /** AddPartitionsToTxn. Returns false when the epoch is out of date. */
+  addPartitions(owner: ProducerEpoch, partitions: readonly TopicPartition[]): boolean {
     const transaction = this.#transaction(owner)
     if (!transaction) return false
-    const log = this.log(record)
-    transaction.logs.add(log)
-    log.append(record, this.scheduler.nowMs(), transaction.key)
+    for (const { topic, partition } of partitions) transaction.named.add(`${topic}\n${partition}`)
     return true
+  }
+
+  /** Produce: batch by batch; one of an old epoch, of a partition that was not named, or out of sequence, refuses the rest. */
+  produce(owner: ProducerEpoch, batches: readonly ProducedBatch[]): ProduceAnswer {
+    const acks: (TopicPartition & { baseOffset: number })[] = []
+    const { producerId, epoch } = owner
+    for (const { topic, partition, baseSequence, records } of batches.slice(0, this.faults.cut(batches.length))) {
+      const log = this.log({ topic, partition })
+      const sequence = { producerId, epoch, baseSequence, count: records.length }
+      const verdict = this.isCurrent(owner) ? log.sequences.check(sequence) : ({ kind: 'refused' } as const)
+      if (verdict.kind === 'refused') return { kind: 'refused' }
+      if (verdict.kind === 'known') {
+        acks.push({ topic, partition, baseOffset: verdict.baseOffset })
+        continue
+      }
+      const transaction = this.#transactionalIds.get(owner.transactionalId)?.open ?? null
+      if (transaction === null || !transaction.named.has(`${topic}\n${partition}`)) return { kind: 'refused' }
+      transaction.logs.add(log)
+      const offsets = records.map(record => log.append(record, this.scheduler.nowMs(), transaction.key))
+      const baseOffset = offsets[0] ?? log.endOffset
+      log.sequences.remember(sequence, baseOffset)
+      acks.push({ topic, partition, baseOffset })
+    }
+    return { kind: 'acked', acks }
   }
 
   addPositions(owner: ProducerEpoch, group: string, positions: readonly Position[]): boolean {
@@ -152,6 +194,14 @@ export class SimulatedCluster {
     if (!this.isCurrent(owner)) return false
     const state = this.#transactionalIds.get(owner.transactionalId)
     if (state) this.#end(state, 'commit')
+    return true
+  }
+
+  /** Aborts the transaction in progress. Returns false when the epoch is out of date. */
+  abort(owner: ProducerEpoch): boolean {
+    if (!this.isCurrent(owner)) return false
+    const state = this.#transactionalIds.get(owner.transactionalId)
+    if (state) this.#end(state, 'abort')
     return true
   }
 
@@ -170,13 +220,13 @@ export class SimulatedCluster {
     const state = this.#transactionalIds.get(owner.transactionalId)
     if (!state) return null
     if (!state.open) {
-      const stopTimer = this.scheduler.after(transactionTimeoutMs, () => {
+      const stopTimer = this.scheduler.after(this.#transactionTimeoutMs, () => {
         // The coordinator aborts it and fences whoever began it.
         this.#end(state, 'abort')
         state.epoch++
       })
       const key = `${owner.transactionalId}/${this.#transactionCount++}`
-      state.open = { key, logs: new Set(), positions: [], stopTimer }
+      state.open = { key, named: new Set(), logs: new Set(), positions: [], stopTimer }
     }
     return state.open
   }

@@ -80,7 +80,10 @@ export class SimulatedGroup {
     if (!member) return
     this.#remove(member)
     this.#evicted.add(member)
-    if (!member.process.isFrozen) this.#scheduler.after(heartbeatMs, () => member.rejoin())
+    // One that is frozen by then comes back when it runs again.
+    this.#scheduler.after(heartbeatMs, () => {
+      if (!member.process.isFrozen) member.rejoin()
+    })
   }
 
   /** For the simulator: the process froze, so its session runs out. */

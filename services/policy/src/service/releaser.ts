@@ -22,6 +22,8 @@ export class Releaser {
   #mayWait = true
   /** Nothing is due before; by this process' clock. */
   #nothingBeforeMs = 0
+  /** When that was found: a clock that was set back since says nothing. */
+  #lookedAtMs = 0
   /** Looking costs time that claims need: it takes at most a fifth of it. */
   #restUntilMs = 0
 
@@ -38,9 +40,11 @@ export class Releaser {
   async tick(ownership: Ownership, committed: readonly LogPosition[]): Promise<void> {
     const { ledger, metrics, clock, faultPoint } = this.#options
     const startedAtMs = clock.nowMs()
-    if (!this.#mayWait || startedAtMs < Math.max(this.#nothingBeforeMs, this.#restUntilMs)) return
+    const isEarly = startedAtMs < Math.max(this.#nothingBeforeMs, this.#restUntilMs)
+    if (!this.#mayWait || (isEarly && startedAtMs >= this.#lookedAtMs)) return
     const look = await ledger.candidates(ownership, committed, maxRun)
     const endedAtMs = clock.nowMs()
+    this.#lookedAtMs = endedAtMs
     this.#restUntilMs = endedAtMs + Math.min((endedAtMs - startedAtMs) * 4, maxPauseMs)
     metrics.waiting(ownership.partition, look.depth, Math.max(0, look.nowMs - (look.oldestDueMs ?? look.nowMs)))
     this.#mayWait = look.depth > 0
