@@ -18,6 +18,7 @@ const compared = { prepare, ingest, dedup, policy, 'audit-sink': auditSink }
 /** Sections of weir.yaml whose secrets a process reads. */
 const secretSections: Readonly<Record<string, readonly string[]>> = {
   ingest: ['sources', 'clients'],
+  policy: ['agents'],
   'audit-sink': ['analysts'],
 }
 

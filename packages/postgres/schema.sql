@@ -93,6 +93,40 @@ table policy.charge
   amount bigint not null
   attempt integer not null
   voided_at_ms bigint
+table policy.delivery with (fillfactor=80)
+  decision_id uuid not null
+  agent text not null
+  tenant text not null
+  ordering_key text not null
+  event_key bytea not null
+  partition integer not null
+  log_id uuid not null
+  "offset" bigint not null
+  event bytea
+  attempt integer not null
+  deliveries integer not null
+  state text not null
+  parked_code text
+  max_attempts integer not null
+  backoff_ms bigint not null
+  deadline_ms bigint not null
+  overdue_at_ms bigint not null
+  overdue_produced_at_ms bigint
+  ended_log_id uuid
+  ended_offset bigint
+table policy.outcome
+  decision_id uuid not null
+  attempt integer not null
+  kind text not null
+  log_id uuid not null
+  partition integer not null
+  "offset" bigint not null
+  status text not null
+  effects text not null
+  result text not null
+  code text not null
+  not_before_ms bigint
+  at_ms bigint not null
 table policy.override
   decision_id uuid not null
   attempt integer not null
@@ -112,6 +146,13 @@ table policy.verdict
   not_before_ms bigint
   at_ms bigint not null
   config_version text not null
+table policy.version with (fillfactor=80)
+  agent text not null
+  ordering_key text not null
+  kind text not null
+  version numeric not null
+  decision_id uuid not null
+  at_ms bigint not null
 table policy.waiting
   decision_id uuid not null
   agent text not null
@@ -127,6 +168,8 @@ table policy.waiting
   released_attempt integer not null default 0
   released_at_ms bigint
   ended_attempt integer
+  event_key bytea
+  cause text not null default 'due'::text
 table weir.migration
   version integer not null
   name text not null
@@ -170,11 +213,27 @@ policy.budget constraint budget_pkey PRIMARY KEY (budget, window_start_ms)
 policy.budget constraint budget_used_check CHECK ((used >= 0))
 policy.charge constraint charge_amount_check CHECK ((amount > 0))
 policy.charge constraint charge_pkey PRIMARY KEY (charge_id, budget)
+policy.delivery constraint delivery_attempt_check CHECK ((attempt >= 0))
+policy.delivery constraint delivery_backoff_ms_check CHECK ((backoff_ms >= 0))
+policy.delivery constraint delivery_deadline_ms_check CHECK ((deadline_ms > 0))
+policy.delivery constraint delivery_deliveries_check CHECK ((deliveries > 0))
+policy.delivery constraint delivery_max_attempts_check CHECK ((max_attempts > 0))
+policy.delivery constraint delivery_pkey PRIMARY KEY (decision_id)
+policy.delivery constraint delivery_state_check CHECK ((state = ANY (ARRAY['in_progress'::text, 'waiting'::text, 'completed'::text, 'parked'::text, 'deny'::text, 'stale'::text])))
+policy.outcome constraint outcome_attempt_check CHECK ((attempt >= 0))
+policy.outcome constraint outcome_effects_check CHECK ((effects = ANY (ARRAY[''::text, 'none'::text, 'unknown'::text, 'done'::text])))
+policy.outcome constraint outcome_kind_check CHECK ((kind = ANY (ARRAY['report'::text, 'deadline'::text])))
+policy.outcome constraint outcome_pkey PRIMARY KEY (decision_id, attempt, kind)
+policy.outcome constraint outcome_result_check CHECK ((result = ANY (ARRAY['completed'::text, 'again'::text, 'parked'::text, 'late'::text, 'moot'::text])))
+policy.outcome constraint outcome_status_check CHECK ((status = ANY (ARRAY['completed'::text, 'failed'::text, 'no_report'::text])))
 policy.override constraint override_decision_id_attempt_fkey FOREIGN KEY (decision_id, attempt) REFERENCES policy.verdict(decision_id, attempt)
 policy.override constraint override_pkey PRIMARY KEY (decision_id, attempt)
 policy.verdict constraint verdict_attempt_check CHECK ((attempt >= 0))
 policy.verdict constraint verdict_pkey PRIMARY KEY (decision_id, attempt)
 policy.verdict constraint verdict_verdict_check CHECK ((verdict = ANY (ARRAY['allow'::text, 'defer'::text, 'hold'::text, 'deny'::text, 'stale'::text, 'parked'::text, 'unrouted'::text])))
+policy.version constraint version_kind_check CHECK ((kind = ANY (ARRAY['number'::text, 'time'::text])))
+policy.version constraint version_pkey PRIMARY KEY (agent, ordering_key)
+policy.waiting constraint waiting_cause_check CHECK ((cause = ANY (ARRAY['due'::text, 'again'::text])))
 policy.waiting constraint waiting_next_attempt_check CHECK ((next_attempt > 0))
 policy.waiting constraint waiting_pkey PRIMARY KEY (decision_id)
 weir.migration constraint migration_pkey PRIMARY KEY (version)
@@ -188,6 +247,8 @@ weir.owner_position constraint owner_position_stage_partition_fkey FOREIGN KEY (
 
 -- indexes without a constraint
 CREATE INDEX claim_keep_until ON edge.claim USING btree (keep_until);
+CREATE INDEX delivery_event ON policy.delivery USING btree (event_key) WHERE (state = ANY (ARRAY['in_progress'::text, 'waiting'::text]));
+CREATE INDEX delivery_overdue ON policy.delivery USING btree (partition, overdue_at_ms) WHERE (state = 'in_progress'::text);
 CREATE INDEX message_cause ON ONLY audit.message USING btree (cause) WHERE (cause IS NOT NULL);
 CREATE INDEX message_decision_id ON ONLY audit.message USING btree (decision_id) WHERE (decision_id IS NOT NULL);
 CREATE INDEX message_delivery_id ON ONLY audit.message USING btree (delivery_id) WHERE (delivery_id IS NOT NULL);
@@ -199,7 +260,9 @@ CREATE INDEX message_root_event ON ONLY audit.message USING btree (root_event) W
 CREATE INDEX message_run ON ONLY audit.message USING btree (run, leaf_index) WHERE (run IS NOT NULL);
 CREATE INDEX message_subject ON ONLY audit.message USING btree (tenant, subject, leaf_index) WHERE (subject IS NOT NULL);
 CREATE INDEX message_timestamp ON ONLY audit.message USING brin (timestamp_ms);
+CREATE INDEX outcome_coordinate ON policy.outcome USING btree (log_id, partition, "offset");
 CREATE INDEX verdict_coordinate ON policy.verdict USING btree (log_id, partition, "offset");
+CREATE INDEX waiting_event ON policy.waiting USING btree (event_key);
 CREATE INDEX waiting_order ON policy.waiting USING btree (partition, agent, ordering_key, "offset");
 
 -- views
@@ -514,8 +577,8 @@ begin
   where c.key_hash = g.key_hash and c.delivery_id = g.delivery_id and c.state = 'publishing';
 end
 $function$;
-CREATE OR REPLACE FUNCTION policy.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_config_version text, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_verdicts text[], in_reasons text[], in_not_before_ms bigint[], in_groups integer[], in_tenants text[], in_ordering_keys text[], in_origin_log_ids uuid[], in_origin_offsets bigint[], in_events bytea[], in_budgets text[], in_window_starts bigint[], in_ask_entries integer[], in_ask_budgets integer[], in_ask_rules text[], in_ask_limits bigint[], in_ask_on_exhaust text[], in_ask_until_ms bigint[])
- RETURNS TABLE(mine boolean, entry integer, inserted boolean, log_id uuid, partition integer, "offset" bigint, agent text, agents jsonb, verdict text, reasons jsonb, charges jsonb, not_before_ms bigint, at_ms bigint, config_version text, override_code text, override_detail text)
+CREATE OR REPLACE FUNCTION policy.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_config_version text, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_verdicts text[], in_reasons text[], in_not_before_ms bigint[], in_groups integer[], in_tenants text[], in_ordering_keys text[], in_origin_log_ids uuid[], in_origin_offsets bigint[], in_events bytea[], in_budgets text[], in_window_starts bigint[], in_ask_entries integer[], in_ask_budgets integer[], in_ask_rules text[], in_ask_limits bigint[], in_ask_on_exhaust text[], in_ask_until_ms bigint[], in_event_keys bytea[], in_version_kinds text[], in_versions text[], in_max_attempts integer[], in_backoff_ms bigint[], in_deadline_ms bigint[])
+ RETURNS TABLE(mine boolean, entry integer, inserted boolean, log_id uuid, partition integer, "offset" bigint, agent text, agents jsonb, verdict text, reasons jsonb, charges jsonb, not_before_ms bigint, at_ms bigint, config_version text, override_code text, override_detail text, delivery jsonb)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
@@ -540,10 +603,13 @@ declare
   denied boolean;
   due_ms bigint;
   made jsonb;
+  last_kinds text[];
+  last_versions numeric[];
+  grp int;
 begin
   if not weir.own('policy', in_partition, in_epoch, in_topics, in_log_ids, in_emitted_below, in_claimed_at_ms) then
     return query select false, null::int, null::boolean, null::uuid, null::int, null::bigint, null::text, null::jsonb,
-      null::text, null::jsonb, null::jsonb, null::bigint, null::bigint, null::text, null::text, null::text;
+      null::text, null::jsonb, null::jsonb, null::bigint, null::bigint, null::text, null::text, null::text, null::jsonb;
     return;
   end if;
 
@@ -569,7 +635,17 @@ begin
   from unnest(in_decision_ids, in_attempts) with ordinality as g (decision_id, attempt, place)
   left join policy.verdict v on v.decision_id = g.decision_id and v.attempt = g.attempt;
 
-  blocked := array_fill(false, array[greatest(1, coalesce((select max(g) from unnest(in_groups) g), 1))]);
+  if exists (select from unnest(in_version_kinds) as kind where kind is not null) then
+    select array_agg(v.kind order by o.grp), array_agg(v.version order by o.grp) into last_kinds, last_versions
+    from (
+      select distinct on (p.grp) p.grp, p.agent, p.ordering_key
+      from unnest(in_groups, in_agents, in_ordering_keys) as p (grp, agent, ordering_key)
+      order by p.grp
+    ) o
+    left join policy.version v on v.agent = o.agent and v.ordering_key = o.ordering_key;
+  end if;
+
+  blocked := array_fill(false, array[greatest(1, coalesce((select max(n) from unnest(in_groups) as n), 1))]);
   charges := array_fill('[]'::jsonb, array[greatest(1, total)]);
 
   for i in 1 .. total loop
@@ -578,8 +654,16 @@ begin
       ask := ask + 1;
     end loop;
     continue when known[i];
+    grp := in_groups[i];
 
-    if verdicts[i] = 'allow' and blocked[in_groups[i]] then
+    if verdicts[i] in ('allow', 'defer') and last_kinds[grp] = in_version_kinds[i]
+      and in_versions[i]::numeric < last_versions[grp] then
+      verdicts[i] := 'stale';
+      not_before[i] := null;
+      reasons[i] := jsonb_build_array(jsonb_build_object('gate', 'version', 'code', 'older', 'detail',
+        'a newer version of this object was let through to this agent before', 'rule', null, 'limit', null, 'used', null,
+        'windowStartMs', null)) || reasons[i];
+    elsif verdicts[i] = 'allow' and blocked[grp] then
       verdicts[i] := 'defer';
       not_before[i] := null;
       reasons[i] := jsonb_build_array(jsonb_build_object('gate', 'waiting_behind', 'code', 'behind', 'detail',
@@ -618,7 +702,10 @@ begin
     end if;
 
     if verdicts[i] = 'defer' then
-      blocked[in_groups[i]] := true;
+      blocked[grp] := true;
+    elsif verdicts[i] = 'allow' and in_version_kinds[i] is not null then
+      last_kinds[grp] := in_version_kinds[i];
+      last_versions[grp] := in_versions[i]::numeric;
     end if;
   end loop;
 
@@ -654,9 +741,10 @@ begin
   end if;
 
   insert into policy.waiting as w (decision_id, agent, ordering_key, tenant, partition, log_id, "offset", event, not_before_ms,
-                                   rate_reserved, next_attempt)
+                                   rate_reserved, next_attempt, event_key)
   select in_decision_ids[i], in_agents[i], in_ordering_keys[i], in_tenants[i], in_partition, in_origin_log_ids[i],
-         in_origin_offsets[i], in_events[i], not_before[i], reasons[i] @> '[{"code": "slot_reserved"}]', in_attempts[i] + 1
+         in_origin_offsets[i], in_events[i], not_before[i], reasons[i] @> '[{"code": "slot_reserved"}]', in_attempts[i] + 1,
+         in_event_keys[i]
   from unnest(won) as i
   where verdicts[i] = 'defer'
   on conflict (decision_id) do update
@@ -670,13 +758,181 @@ begin
   from unnest(won) as i
   where w.decision_id = in_decision_ids[i] and verdicts[i] <> 'defer';
 
+  insert into policy.version as c (agent, ordering_key, kind, version, decision_id, at_ms)
+  select distinct on (in_agents[i], in_ordering_keys[i])
+         in_agents[i], in_ordering_keys[i], in_version_kinds[i], in_versions[i]::numeric, in_decision_ids[i], in_at_ms
+  from unnest(won) as i
+  where verdicts[i] = 'allow' and in_version_kinds[i] is not null
+  order by in_agents[i], in_ordering_keys[i], i desc
+  on conflict (agent, ordering_key) do update
+  set kind = excluded.kind, version = excluded.version, decision_id = excluded.decision_id, at_ms = excluded.at_ms;
+
+  insert into policy.delivery as d (decision_id, agent, tenant, ordering_key, event_key, partition, log_id, "offset", event, attempt,
+                                    deliveries, state, max_attempts, backoff_ms, deadline_ms, overdue_at_ms)
+  select in_decision_ids[i], in_agents[i], in_tenants[i], in_ordering_keys[i], in_event_keys[i], in_partition,
+         in_origin_log_ids[i], in_origin_offsets[i], in_events[i], in_attempts[i], 1, 'in_progress', in_max_attempts[i],
+         in_backoff_ms[i], in_deadline_ms[i], in_at_ms + in_deadline_ms[i]
+  from unnest(won) as i
+  where verdicts[i] = 'allow' and in_max_attempts[i] is not null
+  on conflict (decision_id) do update
+  set attempt = excluded.attempt,
+      deliveries = d.deliveries + 1,
+      state = 'in_progress',
+      overdue_at_ms = in_at_ms + d.deadline_ms,
+      overdue_produced_at_ms = null
+  where d.attempt < excluded.attempt and d.state = 'waiting';
+
+  update policy.delivery d
+  set state = verdicts[i], ended_log_id = in_log_id, ended_offset = in_offsets[i]
+  from unnest(won) as i
+  where d.decision_id = in_decision_ids[i] and d.state = 'waiting' and verdicts[i] not in ('allow', 'defer');
+
   return query
-  select true, g.place::int, g.place = any (won), v.log_id, v.partition, v."offset", v.agent, v.agents, v.verdict, v.reasons,
-         v.charges, v.not_before_ms, v.at_ms, v.config_version, o.code, o.detail
-  from unnest(in_decision_ids, in_attempts) with ordinality as g (decision_id, attempt, place)
-  join policy.verdict v on v.decision_id = g.decision_id and v.attempt = g.attempt
-  left join policy.override o on o.decision_id = g.decision_id and o.attempt = g.attempt
-  order by g.place;
+  select true, e.place::int, e.place = any (won), v.log_id, v.partition, v."offset", v.agent, v.agents, v.verdict, v.reasons,
+         v.charges, v.not_before_ms, v.at_ms, v.config_version, o.code, o.detail, policy.terms_of(v.decision_id, v.verdict)
+  from unnest(in_decision_ids, in_attempts) with ordinality as e (decision_id, attempt, place)
+  join policy.verdict v on v.decision_id = e.decision_id and v.attempt = e.attempt
+  left join policy.override o on o.decision_id = e.decision_id and o.attempt = e.attempt
+  order by e.place;
+end
+$function$;
+CREATE OR REPLACE FUNCTION policy.claim_outcomes(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_kinds text[], in_statuses text[], in_effects text[], in_results text[], in_codes text[], in_not_before_ms bigint[])
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  won int[];
+begin
+  if not weir.own('policy', in_partition, in_epoch, in_topics, in_log_ids, in_emitted_below, in_claimed_at_ms) then
+    return false;
+  end if;
+
+  with ins as (
+    insert into policy.outcome (decision_id, attempt, kind, log_id, partition, "offset", status, effects, result, code,
+                                not_before_ms, at_ms)
+    select g.decision_id, g.attempt, g.kind, in_log_id, in_partition, g.at_offset, g.status, g.effects, g.result, g.code,
+           g.not_before_ms, in_at_ms
+    from unnest(in_offsets, in_decision_ids, in_attempts, in_kinds, in_statuses, in_effects, in_results, in_codes, in_not_before_ms)
+      as g (at_offset, decision_id, attempt, kind, status, effects, result, code, not_before_ms)
+    on conflict (decision_id, attempt, kind) do nothing
+    returning decision_id, attempt, kind
+  )
+  select coalesce(array_agg(g.place::int), '{}') into won
+  from unnest(in_decision_ids, in_attempts, in_kinds) with ordinality as g (decision_id, attempt, kind, place)
+  join ins on ins.decision_id = g.decision_id and ins.attempt = g.attempt and ins.kind = g.kind;
+
+  -- Of one delivery the last result of the batch counts: a report may follow its own deadline.
+  update policy.delivery d
+  set state = case last.result when 'again' then 'waiting' else last.result end,
+      parked_code = case last.result when 'parked' then last.code end,
+      ended_log_id = case when last.result = 'again' then null else in_log_id end,
+      ended_offset = case when last.result = 'again' then null else last.at_offset end
+  from (
+    select distinct on (in_decision_ids[i])
+           in_decision_ids[i] as decision_id, in_results[i] as result, in_codes[i] as code, in_offsets[i] as at_offset
+    from unnest(won) as i
+    where in_results[i] in ('completed', 'again', 'parked')
+    order by in_decision_ids[i], i desc
+  ) last
+  where d.decision_id = last.decision_id and d.partition = in_partition;
+
+  insert into policy.waiting as w (decision_id, agent, ordering_key, tenant, partition, log_id, "offset", event, not_before_ms,
+                                   rate_reserved, next_attempt, event_key, cause)
+  select d.decision_id, d.agent, d.ordering_key, d.tenant, in_partition, d.log_id, d."offset", d.event, in_not_before_ms[i], false,
+         in_attempts[i] + 1, d.event_key, 'again'
+  from unnest(won) as i
+  join policy.delivery d on d.decision_id = in_decision_ids[i]
+  where in_results[i] = 'again' and d.event is not null
+  on conflict (decision_id) do update
+  set not_before_ms = excluded.not_before_ms,
+      rate_reserved = false,
+      next_attempt = excluded.next_attempt,
+      cause = 'again',
+      ended_attempt = null
+  where w.next_attempt < excluded.next_attempt;
+  return true;
+end
+$function$;
+CREATE OR REPLACE FUNCTION policy.expire(in_partition integer, in_epoch bigint, in_before_ms bigint, in_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  removed int := 0;
+  old_ids uuid[];
+  old_attempts int[];
+begin
+  if not weir.own('policy', in_partition, in_epoch, '{}', '{}', '{}', '{}') then
+    return -1;
+  end if;
+
+  -- Offsets grow with time, so the lowest ones are the oldest: no index by time is needed.
+  select coalesce(array_agg(v.decision_id), '{}'), coalesce(array_agg(v.attempt), '{}') into old_ids, old_attempts
+  from weir.owner_position p
+  cross join lateral (
+    select o.decision_id, o.attempt, o.at_ms from policy.verdict o
+    where o.log_id = p.log_id and o.partition = in_partition and o."offset" < p.emitted_below
+    order by o."offset" limit in_limit
+  ) v
+  where p.stage = 'policy' and p.partition = in_partition and v.at_ms < in_before_ms
+    and not exists (select from policy.waiting w where w.decision_id = v.decision_id)
+    and not exists (
+      select from policy.delivery d where d.decision_id = v.decision_id and (d.state in ('in_progress', 'waiting') or d.event is not null)
+    );
+
+  if cardinality(old_ids) > 0 then
+    delete from policy.override o using unnest(old_ids, old_attempts) as g (decision_id, attempt)
+    where o.decision_id = g.decision_id and o.attempt = g.attempt;
+    delete from policy.outcome o using unnest(old_ids) as g (decision_id) where o.decision_id = g.decision_id;
+    delete from policy.delivery d using unnest(old_ids) as g (decision_id) where d.decision_id = g.decision_id;
+    delete from policy.charge c using unnest(old_ids) as g (decision_id) where c.charge_id = g.decision_id;
+    delete from policy.verdict v using unnest(old_ids, old_attempts) as g (decision_id, attempt)
+    where v.decision_id = g.decision_id and v.attempt = g.attempt;
+    get diagnostics removed = row_count;
+  end if;
+  return removed;
+end
+$function$;
+CREATE OR REPLACE FUNCTION policy.expire_shared(in_before_ms bigint, in_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  removed int;
+  more int;
+begin
+  delete from policy.version c
+  where c.ctid = any (array(select o.ctid from policy.version o where o.at_ms < in_before_ms limit in_limit for update skip locked));
+  get diagnostics removed = row_count;
+  -- A budget without a window never starts again: its row stays.
+  delete from policy.budget h
+  where h.ctid = any (array(
+    select o.ctid from policy.budget o where o.window_start_ms > 0 and o.window_start_ms < in_before_ms limit in_limit for update skip locked
+  ));
+  get diagnostics more = row_count;
+  return removed + more;
+end
+$function$;
+CREATE OR REPLACE FUNCTION policy.mark_overdue(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[])
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+begin
+  if not weir.own('policy', in_partition, in_epoch, '{}', '{}', '{}', '{}') then
+    return false;
+  end if;
+  update policy.delivery d
+  set overdue_produced_at_ms = (extract(epoch from clock_timestamp()) * 1000)::bigint
+  from unnest(in_decision_ids, in_attempts) as g (decision_id, attempt)
+  where d.decision_id = g.decision_id and d.partition = in_partition and d.attempt = g.attempt and d.state = 'in_progress';
+  return true;
 end
 $function$;
 CREATE OR REPLACE FUNCTION policy.mark_released(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[])
@@ -700,6 +956,16 @@ begin
   return true;
 end
 $function$;
+CREATE OR REPLACE FUNCTION policy.open_events(in_event_keys bytea[])
+ RETURNS SETOF bytea
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select g.event_key from unnest(in_event_keys) as g (event_key)
+  where exists (select from policy.delivery d where d.event_key = g.event_key and d.state in ('in_progress', 'waiting'))
+     or exists (select from policy.waiting w where w.event_key = g.event_key)
+$function$;
 CREATE OR REPLACE FUNCTION policy.park(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_code text, in_detail text, in_at_ms bigint)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -716,6 +982,12 @@ begin
   from unnest(in_decision_ids, in_attempts) as g (decision_id, attempt)
   join policy.verdict v on v.decision_id = g.decision_id and v.attempt = g.attempt and v.verdict = 'allow'
   on conflict (decision_id, attempt) do nothing;
+
+  update policy.delivery d
+  set state = 'parked', parked_code = in_code, ended_log_id = v.log_id, ended_offset = v."offset"
+  from unnest(in_decision_ids, in_attempts) as g (decision_id, attempt)
+  join policy.verdict v on v.decision_id = g.decision_id and v.attempt = g.attempt
+  where d.decision_id = g.decision_id and d.attempt = g.attempt and d.state = 'in_progress';
 
   perform from policy.budget h
   where exists (
@@ -741,7 +1013,7 @@ begin
   return true;
 end
 $function$;
-CREATE OR REPLACE FUNCTION policy.restore(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_log_ids uuid[], in_offsets bigint[], in_verdicts text[], in_reasons text[], in_charges text[], in_not_before_ms bigint[], in_at_ms bigint[], in_config_versions text[], in_charge_entries integer[], in_charge_budgets text[], in_charge_window_starts bigint[], in_charge_amounts bigint[], in_waiting_entries integer[], in_waiting_tenants text[], in_waiting_ordering_keys text[], in_waiting_log_ids uuid[], in_waiting_offsets bigint[], in_waiting_events bytea[], in_waiting_reserved boolean[], in_ended uuid[])
+CREATE OR REPLACE FUNCTION policy.restore(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_log_ids uuid[], in_offsets bigint[], in_verdicts text[], in_reasons text[], in_charges text[], in_not_before_ms bigint[], in_at_ms bigint[], in_config_versions text[], in_charge_entries integer[], in_charge_budgets text[], in_charge_window_starts bigint[], in_charge_amounts bigint[], in_waiting_entries integer[], in_waiting_tenants text[], in_waiting_ordering_keys text[], in_waiting_log_ids uuid[], in_waiting_offsets bigint[], in_waiting_events bytea[], in_waiting_reserved boolean[], in_waiting_event_keys bytea[], in_ended uuid[], in_ended_attempts integer[])
  RETURNS integer
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -803,12 +1075,12 @@ begin
   -- A later verdict that was claimed and not emitted yet knows better than what was emitted.
   with ins as (
     insert into policy.waiting as w (decision_id, agent, ordering_key, tenant, partition, log_id, "offset", event, not_before_ms,
-                                     rate_reserved, next_attempt)
+                                     rate_reserved, next_attempt, event_key)
     select in_decision_ids[g.entry], in_agents[g.entry], g.ordering_key, g.tenant, in_partition, g.log_id, g.at_offset, g.event,
-           in_not_before_ms[g.entry], g.rate_reserved, in_attempts[g.entry] + 1
+           in_not_before_ms[g.entry], g.rate_reserved, in_attempts[g.entry] + 1, g.event_key
     from unnest(in_waiting_entries, in_waiting_tenants, in_waiting_ordering_keys, in_waiting_log_ids, in_waiting_offsets,
-                in_waiting_events, in_waiting_reserved)
-      as g (entry, tenant, ordering_key, log_id, at_offset, event, rate_reserved)
+                in_waiting_events, in_waiting_reserved, in_waiting_event_keys)
+      as g (entry, tenant, ordering_key, log_id, at_offset, event, rate_reserved, event_key)
     where not exists (
       select from policy.verdict v where v.decision_id = in_decision_ids[g.entry] and v.attempt > in_attempts[g.entry]
     )
@@ -821,8 +1093,89 @@ begin
   )
   select count(*)::int into waiting from ins;
 
-  delete from policy.waiting w where w.partition = in_partition and w.decision_id = any (in_ended);
+  -- A row of a later attempt was made by a report that is claimed and not emitted yet.
+  delete from policy.waiting w
+  using unnest(in_ended, in_ended_attempts) as g (decision_id, attempt)
+  where w.partition = in_partition and w.decision_id = g.decision_id and w.next_attempt <= g.attempt;
   return cardinality(won) + waiting;
+end
+$function$;
+CREATE OR REPLACE FUNCTION policy.restore_deliveries(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_agents text[], in_tenants text[], in_ordering_keys text[], in_event_keys bytea[], in_log_ids uuid[], in_offsets bigint[], in_events bytea[], in_attempts integer[], in_deliveries integer[], in_states text[], in_parked_codes text[], in_max_attempts integer[], in_backoff_ms bigint[], in_deadline_ms bigint[], in_overdue_at_ms bigint[], in_ended_log_ids uuid[], in_ended_offsets bigint[], in_not_before_ms bigint[], in_outcome_ids uuid[], in_outcome_attempts integer[], in_outcome_kinds text[], in_outcome_log_ids uuid[], in_outcome_offsets bigint[], in_outcome_statuses text[], in_outcome_effects text[], in_outcome_results text[], in_outcome_codes text[], in_outcome_not_before_ms bigint[], in_outcome_at_ms bigint[], in_version_agents text[], in_version_ordering_keys text[], in_version_kinds text[], in_versions text[], in_version_ids uuid[], in_version_at_ms bigint[])
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  restored int;
+  more int;
+begin
+  if not weir.own('policy', in_partition, in_epoch, '{}', '{}', '{}', '{}') then
+    return -1;
+  end if;
+
+  insert into policy.outcome (decision_id, attempt, kind, log_id, partition, "offset", status, effects, result, code, not_before_ms, at_ms)
+  select g.decision_id, g.attempt, g.kind, g.log_id, in_partition, g.at_offset, g.status, g.effects, g.result, g.code,
+         g.not_before_ms, g.at_ms
+  from unnest(in_outcome_ids, in_outcome_attempts, in_outcome_kinds, in_outcome_log_ids, in_outcome_offsets, in_outcome_statuses,
+              in_outcome_effects, in_outcome_results, in_outcome_codes, in_outcome_not_before_ms, in_outcome_at_ms)
+    as g (decision_id, attempt, kind, log_id, at_offset, status, effects, result, code, not_before_ms, at_ms)
+  on conflict (decision_id, attempt, kind) do nothing;
+  get diagnostics restored = row_count;
+
+  -- Only what Postgres lost: a row with a later attempt, or one that ended, knows better. A waiting row says that it waits.
+  insert into policy.delivery as d (decision_id, agent, tenant, ordering_key, event_key, partition, log_id, "offset", event, attempt,
+                                    deliveries, state, parked_code, max_attempts, backoff_ms, deadline_ms, overdue_at_ms, ended_log_id,
+                                    ended_offset)
+  select g.decision_id, g.agent, g.tenant, g.ordering_key, g.event_key, in_partition, g.log_id, g.at_offset, g.event, g.attempt,
+         g.deliveries, g.state, g.parked_code, g.max_attempts, g.backoff_ms, g.deadline_ms, g.overdue_at_ms, g.ended_log_id,
+         g.ended_offset
+  from unnest(in_decision_ids, in_agents, in_tenants, in_ordering_keys, in_event_keys, in_log_ids, in_offsets, in_events, in_attempts,
+              in_deliveries, in_states, in_parked_codes, in_max_attempts, in_backoff_ms, in_deadline_ms, in_overdue_at_ms,
+              in_ended_log_ids, in_ended_offsets)
+    as g (decision_id, agent, tenant, ordering_key, event_key, log_id, at_offset, event, attempt, deliveries, state, parked_code,
+          max_attempts, backoff_ms, deadline_ms, overdue_at_ms, ended_log_id, ended_offset)
+  on conflict (decision_id) do update
+  set attempt = excluded.attempt, deliveries = excluded.deliveries, state = excluded.state, parked_code = excluded.parked_code,
+      event = coalesce(d.event, excluded.event), overdue_at_ms = excluded.overdue_at_ms,
+      ended_log_id = excluded.ended_log_id, ended_offset = excluded.ended_offset
+  where d.attempt < excluded.attempt
+    or (d.attempt = excluded.attempt and d.state = 'in_progress' and excluded.state <> 'in_progress')
+    or (d.attempt = excluded.attempt and d.state = 'waiting' and excluded.state not in ('in_progress', 'waiting'));
+  get diagnostics more = row_count;
+  restored := restored + more;
+
+  insert into policy.waiting as w (decision_id, agent, ordering_key, tenant, partition, log_id, "offset", event, not_before_ms,
+                                   rate_reserved, next_attempt, event_key, cause)
+  select g.decision_id, g.agent, g.ordering_key, g.tenant, in_partition, g.log_id, g.at_offset, g.event, g.not_before_ms, false,
+         g.attempt + 1, g.event_key, 'again'
+  from unnest(in_decision_ids, in_agents, in_tenants, in_ordering_keys, in_event_keys, in_log_ids, in_offsets, in_events, in_attempts,
+              in_states, in_not_before_ms)
+    as g (decision_id, agent, tenant, ordering_key, event_key, log_id, at_offset, event, attempt, state, not_before_ms)
+  where g.state = 'waiting' and g.event is not null
+    and not exists (select from policy.verdict v where v.decision_id = g.decision_id and v.attempt > g.attempt)
+  on conflict (decision_id) do update
+  set not_before_ms = excluded.not_before_ms, rate_reserved = false, next_attempt = excluded.next_attempt, cause = 'again',
+      ended_attempt = null
+  where w.next_attempt < excluded.next_attempt;
+  get diagnostics more = row_count;
+  restored := restored + more;
+
+  update policy.waiting w
+  set cause = 'again'
+  from policy.delivery d
+  where w.decision_id = any (in_decision_ids) and w.partition = in_partition and d.decision_id = w.decision_id and w.cause <> 'again';
+
+  insert into policy.version as c (agent, ordering_key, kind, version, decision_id, at_ms)
+  select distinct on (g.agent, g.ordering_key) g.agent, g.ordering_key, g.kind, g.version::numeric, g.decision_id, g.at_ms
+  from unnest(in_version_agents, in_version_ordering_keys, in_version_kinds, in_versions, in_version_ids, in_version_at_ms)
+    with ordinality as g (agent, ordering_key, kind, version, decision_id, at_ms, place)
+  order by g.agent, g.ordering_key, g.place desc
+  on conflict (agent, ordering_key) do update
+  set kind = excluded.kind, version = excluded.version, decision_id = excluded.decision_id, at_ms = excluded.at_ms
+  where c.at_ms <= excluded.at_ms and (c.kind <> excluded.kind or c.version < excluded.version);
+  get diagnostics more = row_count;
+  return restored + more;
 end
 $function$;
 CREATE OR REPLACE FUNCTION policy.settle(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_decision_ids uuid[])
@@ -845,8 +1198,25 @@ begin
     and v.decision_id = w.decision_id and v.attempt = w.ended_attempt
     and p.stage = 'policy' and p.partition = in_partition and p.log_id = v.log_id and p.emitted_below > v."offset";
   get diagnostics deleted = row_count;
+
+  update policy.delivery d
+  set event = null
+  from weir.owner_position p
+  where d.partition = in_partition
+    and d.ended_log_id is not null and d.event is not null
+    and (in_decision_ids is null or d.decision_id = any (in_decision_ids))
+    and p.stage = 'policy' and p.partition = in_partition and p.log_id = d.ended_log_id and p.emitted_below > d.ended_offset;
   return deleted;
 end
+$function$;
+CREATE OR REPLACE FUNCTION policy.terms_of(in_decision_id uuid, in_verdict text)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select jsonb_build_object('number', d.deliveries, 'maxAttempts', d.max_attempts, 'backoffMs', d.backoff_ms, 'deadlineMs', d.deadline_ms)
+  from policy.delivery d where d.decision_id = in_decision_id and in_verdict = 'allow'
 $function$;
 CREATE OR REPLACE FUNCTION weir.own(in_stage text, in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[])
  RETURNS boolean
@@ -906,6 +1276,7 @@ grant usage on schema audit to weir_audit_reader;
 grant usage on schema audit to weir_audit_sink;
 grant usage on schema dedup to weir_dedup;
 grant usage on schema edge to weir_ingest;
+grant usage on schema policy to weir_dedup;
 grant usage on schema policy to weir_policy;
 grant usage on schema weir to weir_audit_reader;
 grant usage on schema weir to weir_audit_sink;
@@ -914,17 +1285,20 @@ grant usage on schema weir to weir_ingest;
 grant usage on schema weir to weir_policy;
 
 -- grants on tables, views and sequences
+grant delete, insert, select on table policy.outcome to weir_policy;
+grant delete, insert, select on table policy.override to weir_policy;
+grant delete, insert, select on table policy.verdict to weir_policy;
 grant delete, insert, select, update on table edge.claim to weir_ingest;
+grant delete, insert, select, update on table policy.budget to weir_policy;
+grant delete, insert, select, update on table policy.charge to weir_policy;
+grant delete, insert, select, update on table policy.delivery to weir_policy;
+grant delete, insert, select, update on table policy.version to weir_policy;
 grant delete, insert, select, update on table policy.waiting to weir_policy;
 grant insert on table audit.landed_interval to weir_audit_sink;
 grant insert on table audit.message to weir_audit_sink;
 grant insert, select on table dedup.business_claim to weir_dedup;
 grant insert, select on table dedup.claim to weir_dedup;
-grant insert, select on table policy.override to weir_policy;
-grant insert, select on table policy.verdict to weir_policy;
 grant insert, select, update on table audit."position" to weir_audit_sink;
-grant insert, select, update on table policy.budget to weir_policy;
-grant insert, select, update on table policy.charge to weir_policy;
 grant insert, select, update on table weir.owner to weir_audit_sink;
 grant insert, select, update on table weir.owner to weir_dedup;
 grant insert, select, update on table weir.owner to weir_policy;
@@ -949,11 +1323,19 @@ grant execute on function edge.accept(in_keys bytea[], in_delivery_ids uuid[], i
 grant execute on function edge.claim(in_keys bytea[], in_delivery_ids uuid[], in_digests bytea[], in_keep_ms bigint[], in_log_id uuid, in_lease_ms integer) to weir_ingest;
 grant execute on function edge.expire(in_limit integer) to weir_ingest;
 grant execute on function edge.release(in_keys bytea[], in_delivery_ids uuid[]) to weir_ingest;
-grant execute on function policy.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_config_version text, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_verdicts text[], in_reasons text[], in_not_before_ms bigint[], in_groups integer[], in_tenants text[], in_ordering_keys text[], in_origin_log_ids uuid[], in_origin_offsets bigint[], in_events bytea[], in_budgets text[], in_window_starts bigint[], in_ask_entries integer[], in_ask_budgets integer[], in_ask_rules text[], in_ask_limits bigint[], in_ask_on_exhaust text[], in_ask_until_ms bigint[]) to weir_policy;
+grant execute on function policy.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_config_version text, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_verdicts text[], in_reasons text[], in_not_before_ms bigint[], in_groups integer[], in_tenants text[], in_ordering_keys text[], in_origin_log_ids uuid[], in_origin_offsets bigint[], in_events bytea[], in_budgets text[], in_window_starts bigint[], in_ask_entries integer[], in_ask_budgets integer[], in_ask_rules text[], in_ask_limits bigint[], in_ask_on_exhaust text[], in_ask_until_ms bigint[], in_event_keys bytea[], in_version_kinds text[], in_versions text[], in_max_attempts integer[], in_backoff_ms bigint[], in_deadline_ms bigint[]) to weir_policy;
+grant execute on function policy.claim_outcomes(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_kinds text[], in_statuses text[], in_effects text[], in_results text[], in_codes text[], in_not_before_ms bigint[]) to weir_policy;
+grant execute on function policy.expire(in_partition integer, in_epoch bigint, in_before_ms bigint, in_limit integer) to weir_policy;
+grant execute on function policy.expire_shared(in_before_ms bigint, in_limit integer) to weir_policy;
+grant execute on function policy.mark_overdue(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[]) to weir_policy;
 grant execute on function policy.mark_released(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[]) to weir_policy;
+grant execute on function policy.open_events(in_event_keys bytea[]) to weir_dedup;
+grant execute on function policy.open_events(in_event_keys bytea[]) to weir_policy;
 grant execute on function policy.park(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_code text, in_detail text, in_at_ms bigint) to weir_policy;
-grant execute on function policy.restore(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_log_ids uuid[], in_offsets bigint[], in_verdicts text[], in_reasons text[], in_charges text[], in_not_before_ms bigint[], in_at_ms bigint[], in_config_versions text[], in_charge_entries integer[], in_charge_budgets text[], in_charge_window_starts bigint[], in_charge_amounts bigint[], in_waiting_entries integer[], in_waiting_tenants text[], in_waiting_ordering_keys text[], in_waiting_log_ids uuid[], in_waiting_offsets bigint[], in_waiting_events bytea[], in_waiting_reserved boolean[], in_ended uuid[]) to weir_policy;
+grant execute on function policy.restore(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_log_ids uuid[], in_offsets bigint[], in_verdicts text[], in_reasons text[], in_charges text[], in_not_before_ms bigint[], in_at_ms bigint[], in_config_versions text[], in_charge_entries integer[], in_charge_budgets text[], in_charge_window_starts bigint[], in_charge_amounts bigint[], in_waiting_entries integer[], in_waiting_tenants text[], in_waiting_ordering_keys text[], in_waiting_log_ids uuid[], in_waiting_offsets bigint[], in_waiting_events bytea[], in_waiting_reserved boolean[], in_waiting_event_keys bytea[], in_ended uuid[], in_ended_attempts integer[]) to weir_policy;
+grant execute on function policy.restore_deliveries(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_agents text[], in_tenants text[], in_ordering_keys text[], in_event_keys bytea[], in_log_ids uuid[], in_offsets bigint[], in_events bytea[], in_attempts integer[], in_deliveries integer[], in_states text[], in_parked_codes text[], in_max_attempts integer[], in_backoff_ms bigint[], in_deadline_ms bigint[], in_overdue_at_ms bigint[], in_ended_log_ids uuid[], in_ended_offsets bigint[], in_not_before_ms bigint[], in_outcome_ids uuid[], in_outcome_attempts integer[], in_outcome_kinds text[], in_outcome_log_ids uuid[], in_outcome_offsets bigint[], in_outcome_statuses text[], in_outcome_effects text[], in_outcome_results text[], in_outcome_codes text[], in_outcome_not_before_ms bigint[], in_outcome_at_ms bigint[], in_version_agents text[], in_version_ordering_keys text[], in_version_kinds text[], in_versions text[], in_version_ids uuid[], in_version_at_ms bigint[]) to weir_policy;
 grant execute on function policy.settle(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_decision_ids uuid[]) to weir_policy;
+grant execute on function policy.terms_of(in_decision_id uuid, in_verdict text) to weir_policy;
 grant execute on function weir.own(in_stage text, in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[]) to weir_audit_sink;
 grant execute on function weir.own(in_stage text, in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[]) to weir_dedup;
 grant execute on function weir.own(in_stage text, in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[]) to weir_policy;

@@ -5,6 +5,7 @@ export {
   type Decision,
   type DecisionCharge,
   type DecisionCoordinate,
+  type DecisionDeliveryTerms,
   type DecisionReason,
 } from './generated/decision.ts'
 export { keyStateSchema, type KeyState } from './generated/key-state.ts'

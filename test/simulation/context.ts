@@ -12,6 +12,7 @@ import type { ClaimModel } from './stand-ins/claim-model.ts'
 import type { ObjectCodec } from './stand-ins/codec.ts'
 import type { Gcra } from './stand-ins/gcra.ts'
 import type { OwnerModel } from './stand-ins/owner-model.ts'
+import type { DeliveryModel } from './stand-ins/delivery-model.ts'
 import type { PolicyModel } from './stand-ins/policy-model.ts'
 import type { Tables } from './stand-ins/tables.ts'
 import type { Timeline } from './timeline.ts'
@@ -31,6 +32,7 @@ export interface World {
   readonly owners: OwnerModel
   readonly claims: ClaimModel
   readonly policy: PolicyModel
+  readonly deliveries: DeliveryModel
   readonly gcra: Gcra
   readonly agents: readonly string[]
   note(who: string, what: string): void
@@ -60,13 +62,4 @@ export interface Place {
   readonly stage: StageName
   /** Name of the instance; the same over its lives. */
   readonly instance: string
-}
-
-export interface Sabotage {
-  readonly name: string
-  /** What is taken away, in one sentence. */
-  readonly what: string
-  /** Stages the world needs to show it. */
-  readonly stages: readonly StageName[]
-  readonly alter: Alterations
 }

@@ -11,7 +11,7 @@ import type {
 import { PolicyService } from '@weir/policy'
 import type { Life } from './network.ts'
 import { Gcra } from './stand-ins/gcra.ts'
-import type { PolicyLedger, RateLimiter } from './stand-ins/ports.ts'
+import type { DeliveryLedger, PolicyLedger, RateLimiter } from './stand-ins/ports.ts'
 import type { Place, World } from './context.ts'
 
 /** Short enough that a release is produced again within a run. */
@@ -35,9 +35,11 @@ export function createPolicyHandler(process: Process): StageHandler {
     topics: world.topics,
     partitions: world.scenario.partitions,
     routes: routesOf(world.agents),
+    reportingAgents: new Set<string>(),
     rules: { budgets: budgetsOf(world.scenario), maxHops: 8 },
     configVersion: 'simulated',
     ledger: ledgerOf(process),
+    deliveries: deliveriesOf(process),
     limiter: limiterOf(world, life),
     publisher: {
       publish: async (records: Parameters<Publisher['publish']>[0]) => {
@@ -53,6 +55,8 @@ export function createPolicyHandler(process: Process): StageHandler {
       repeated: nothing,
       claimed: nothing,
       released: nothing,
+      reported: nothing,
+      expired: nothing,
       waiting: nothing,
       forget: nothing,
       limiterDegraded: nothing,
@@ -68,7 +72,18 @@ const nothing = (): void => undefined
 const silent = { debug: nothing, info: nothing, warn: nothing, error: nothing, child: () => silent }
 
 function routesOf(agents: readonly string[]): RouteConfiguration[] {
-  return [{ name: 'all', tenant: 'acme', sources: ['*'], types: ['*'], agents }]
+  return [
+    {
+      name: 'all',
+      tenant: 'acme',
+      sources: ['*'],
+      types: ['*'],
+      agents,
+      maxAttempts: 3,
+      backoffSeconds: 1,
+      deadlineSeconds: 4,
+    },
+  ]
 }
 
 export function budgetsOf({ budgets, deliveries, agents }: World['scenario']): BudgetConfiguration[] {
@@ -144,6 +159,24 @@ function ledgerOf({ place: { world }, life, postgres: read }: Process): PolicyLe
       )
       return isParked ? restored : null
     },
+  }
+}
+
+function deliveriesOf({ place: { world }, life, postgres: read }: Process): DeliveryLedger {
+  const model = world.deliveries
+  const write = <T>(ownership: Ownership, text: string, perform: () => T): Promise<T> =>
+    read(`${text} of partition ${ownership.partition}`, () => world.asOwner(life, ownership, perform))
+  return {
+    lookReports: (batch, keys) => read(`looks up ${keys.length} reports`, () => model.lookReports(batch, keys)),
+    claimReports: (batch, context, rows, atMs) =>
+      write(context.ownership, `claims ${rows.length} reports`, () => model.claimReports(batch, context, rows, atMs)),
+    overdue: (ownership, committed, ask) =>
+      read(`looks what is overdue in partition ${ownership.partition}`, () => model.overdue(ownership, committed, ask)),
+    markOverdue: (ownership, overdue) =>
+      write(ownership, `marks ${overdue.length} deliveries as overdue`, () => model.markOverdue(ownership, overdue)),
+    restoreDeliveries: (ownership, rows) =>
+      write(ownership, `restores ${rows.deliveries.length} deliveries`, () => model.restoreDeliveries(ownership, rows)),
+    expire: (ownership, ask) => write(ownership, 'removes old rows', () => model.expire(ownership, ask)),
   }
 }
 

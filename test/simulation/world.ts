@@ -14,6 +14,7 @@ import { Senders } from './senders.ts'
 import { createClaimModel, type ClaimModel } from './stand-ins/claim-model.ts'
 import { ObjectCodec } from './stand-ins/codec.ts'
 import { createOwnerModel, type OwnerModel } from './stand-ins/owner-model.ts'
+import { createDeliveryModel, type DeliveryModel } from './stand-ins/delivery-model.ts'
 import { createPolicyModel, type PolicyModel } from './stand-ins/policy-model.ts'
 import { Gcra } from './stand-ins/gcra.ts'
 import { Tables } from './stand-ins/tables.ts'
@@ -36,6 +37,7 @@ export class SimulatedWorld implements World, NetworkHost {
   readonly owners: OwnerModel
   readonly claims: ClaimModel
   readonly policy: PolicyModel
+  readonly deliveries: DeliveryModel
   readonly gcra = new Gcra()
   readonly instances: Instance[] = []
   readonly senders: Senders
@@ -59,6 +61,7 @@ export class SimulatedWorld implements World, NetworkHost {
     const claims = createClaimModel(this.tables, this.owners)
     this.claims = this.alter.claimModel?.(claims, this) ?? claims
     const policy = createPolicyModel(this.tables, this.owners, () => this.timeline.nowMs())
+    this.deliveries = createDeliveryModel(this.tables, this.owners, () => this.timeline.nowMs())
     this.policy = this.alter.policyModel?.(policy, this) ?? policy
     this.agents = Array.from({ length: scenario.agents }, (_, i) => `agent-${i}`)
     this.#faults = byPoint(scenario.faults)

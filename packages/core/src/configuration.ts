@@ -82,6 +82,8 @@ export interface AgentConfiguration {
   readonly name: string
   readonly tenant: string
   readonly outcomes: 'off' | 'required'
+  /** SHA-256 of the API key, hex; null for an agent that has none. */
+  readonly keySha256: string | null
 }
 
 /** First match does not end the search: an event goes to the agents of every route it matches. `*` at the end of a pattern matches any rest. */
@@ -91,6 +93,12 @@ export interface RouteConfiguration {
   readonly sources: readonly string[]
   readonly types: readonly string[]
   readonly agents: readonly string[]
+  /** How often an event is delivered at most, while its agent reports failures without effects. */
+  readonly maxAttempts: number
+  /** Wait before the second attempt; doubles each time. */
+  readonly backoffSeconds: number
+  /** Time an agent has to report. */
+  readonly deadlineSeconds: number
 }
 
 export interface RateBudget {

@@ -45,4 +45,7 @@ export const parkedHeaders = {
   partition: 'weir-parked-partition',
   offset: 'weir-parked-offset',
   timestampMs: 'weir-parked-timestamp-ms',
+  /** Of one delivery: its agent and decision. */
+  agent: 'weir-parked-agent',
+  decisionId: 'weir-parked-decision-id',
 } as const

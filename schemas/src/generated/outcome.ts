@@ -16,9 +16,9 @@ export interface Outcome {
   readonly eventKeyText: string
   /** Ordering key. */
   readonly orderingKey: string
-  /** completed or failed. */
+  /** completed or failed, as the agent reports; no_report when policy found that its time has passed. */
   readonly status: string
-  /** none, unknown or done. */
+  /** Of a failure: none, unknown or done; empty when completed. */
   readonly effects: string
   /** One sentence of the agent, at most 2 KiB. */
   readonly detail: null | string
@@ -34,4 +34,4 @@ export interface Outcome {
   readonly traceparent: null | string
 }
 
-export const outcomeSchema = {"type":"record","name":"Outcome","namespace":"dev.weir","doc":"What an agent reports about one delivery.","fields":[{"name":"decisionId","type":"string","doc":"Decision the report is about."},{"name":"attempt","type":"int","doc":"Attempt it is about."},{"name":"tenant","type":"string","doc":"Tenant."},{"name":"agent","type":"string","doc":"Agent that reports."},{"name":"eventKey","type":"bytes","doc":"Event key."},{"name":"eventKeyText","type":"string","doc":"Readable form."},{"name":"orderingKey","type":"string","doc":"Ordering key."},{"name":"status","type":"string","doc":"completed or failed."},{"name":"effects","type":"string","doc":"none, unknown or done."},{"name":"detail","type":["null","string"],"doc":"One sentence of the agent, at most 2 KiB.","default":null},{"name":"run","type":["null","string"],"doc":"Run.","default":null},{"name":"rootEvent","type":["null","string"],"doc":"Root event.","default":null},{"name":"cause","type":["null","string"],"doc":"Direct cause.","default":null},{"name":"reportedAtMs","type":"long","doc":"When it was reported."},{"name":"traceparent","type":["null","string"],"doc":"W3C trace context.","default":null}]} as const
+export const outcomeSchema = {"type":"record","name":"Outcome","namespace":"dev.weir","doc":"What an agent reports about one delivery.","fields":[{"name":"decisionId","type":"string","doc":"Decision the report is about."},{"name":"attempt","type":"int","doc":"Attempt it is about."},{"name":"tenant","type":"string","doc":"Tenant."},{"name":"agent","type":"string","doc":"Agent that reports."},{"name":"eventKey","type":"bytes","doc":"Event key."},{"name":"eventKeyText","type":"string","doc":"Readable form."},{"name":"orderingKey","type":"string","doc":"Ordering key."},{"name":"status","type":"string","doc":"completed or failed, as the agent reports; no_report when policy found that its time has passed."},{"name":"effects","type":"string","doc":"Of a failure: none, unknown or done; empty when completed."},{"name":"detail","type":["null","string"],"doc":"One sentence of the agent, at most 2 KiB.","default":null},{"name":"run","type":["null","string"],"doc":"Run.","default":null},{"name":"rootEvent","type":["null","string"],"doc":"Root event.","default":null},{"name":"cause","type":["null","string"],"doc":"Direct cause.","default":null},{"name":"reportedAtMs","type":"long","doc":"When it was reported."},{"name":"traceparent","type":["null","string"],"doc":"W3C trace context.","default":null}]} as const

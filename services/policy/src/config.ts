@@ -14,6 +14,13 @@ export const configSchema = z.object({
   WEIR_POLICY_CLAIM_TIMEOUT_MS: integerSetting({ min: 1_000, max: 600_000 })
     .default(10_000)
     .describe('A release that was not claimed for this long is produced again, milliseconds.'),
+  WEIR_POLICY_KEEP_SECONDS: integerSetting({ min: 86_400, max: 366 * 86_400 })
+    .default(35 * 86_400)
+    .describe(
+      'How long verdicts, charges and ended deliveries are kept in Postgres, seconds of log-append time. At least the longest window of a source plus five days.',
+    ),
+  WEIR_HTTP_HOST: z.string().default('127.0.0.1').describe('Address that the agents’ API listens on.'),
+  WEIR_HTTP_PORT: integerSetting({ min: 0, max: 65_535 }).default(8082).describe('Port of the agents’ API.'),
 })
 
 export type PolicySettings = Readonly<z.output<typeof configSchema>>

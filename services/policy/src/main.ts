@@ -1,5 +1,5 @@
 import { topicNames } from '@weir/core'
-import { connectBroker, createCodec, runStage } from '@weir/kafka'
+import { connectBroker, runStage } from '@weir/kafka'
 import { assertMigrated, createOwnerStore, openDatabase } from '@weir/postgres'
 import {
   createFaultPoint,
@@ -10,12 +10,9 @@ import {
   startAdminServer,
   type ServiceContext,
 } from '@weir/runtime'
-import { createAvroPolicyCodec } from './adapters/avro-policy-codec.ts'
-import { PostgresPolicyLedger } from './adapters/postgres-policy-ledger.ts'
-import { RedisRateLimiter } from './adapters/redis-rate-limiter.ts'
-import { configSchema, readConfig, type PolicySettings } from './config.ts'
-import { createPolicyMetrics } from './metrics.ts'
-import { PolicyService } from './service.ts'
+import { assemble } from './adapters/assemble.ts'
+import { startApi } from './adapters/http-api.ts'
+import { configSchema, readConfig } from './config.ts'
 
 runService('policy', start)
 
@@ -33,12 +30,13 @@ async function start(context: ServiceContext): Promise<void> {
   const topics = topicNames(settings.WEIR_TOPIC_PREFIX)
   const publisher = await broker.openPublisher()
   lifecycle.onStop('publisher', () => publisher.close())
-  const handler = await createHandler(context, settings, { db, publisher, faultPoint })
+  const configuration = await loadConfiguration(settings.WEIR_CONFIG, env, { secretsOf: ['agents'] })
+  const { handler, intake } = await assemble(context, settings, { db, publisher, configuration, faultPoint })
   const stage = await runStage({
     stage: 'policy',
     group: `${settings.WEIR_TOPIC_PREFIX}policy`,
     transactionalIdPrefix: `${settings.WEIR_TOPIC_PREFIX}policy.`,
-    inputs: [topics.events, topics.released],
+    inputs: [topics.events, topics.released, topics.outcomes],
     ownOutputs: [topics.decisions],
     broker,
     owners: createOwnerStore(db),
@@ -56,39 +54,12 @@ async function start(context: ServiceContext): Promise<void> {
       'a connection to Postgres was lost: it may come back older, so rows and offsets are compared again',
     ),
   )
+  const { WEIR_HTTP_HOST, WEIR_HTTP_PORT } = settings
+  const { agents } = configuration
+  const api = await startApi({ host: WEIR_HTTP_HOST, port: WEIR_HTTP_PORT, agents, intake, log })
+  lifecycle.onStop('api', () => api.close())
   const health = { live: () => stage.live(), ready: () => (lifecycle.stopping ? 'stopping' : stage.ready()) }
   const { WEIR_ADMIN_HOST: host, WEIR_ADMIN_PORT: port } = settings
   const admin = await startAdminServer({ host, port, health, metrics, log })
   lifecycle.onStop('admin', () => admin.close())
-}
-
-async function createHandler(
-  { env, log, metrics, lifecycle, clock }: ServiceContext,
-  settings: PolicySettings,
-  opened: Pick<ConstructorParameters<typeof PolicyService>[0], 'publisher' | 'faultPoint'> & {
-    readonly db: ConstructorParameters<typeof PostgresPolicyLedger>[0]
-  },
-): Promise<PolicyService> {
-  const configuration = await loadConfiguration(settings.WEIR_CONFIG, env, { secretsOf: [] })
-  const policyMetrics = createPolicyMetrics(metrics)
-  const keyPrefix = settings.WEIR_TOPIC_PREFIX
-  const limiter = new RedisRateLimiter({ redisUrl: settings.REDIS_URL, keyPrefix, log, metrics: policyMetrics })
-  lifecycle.onStop('redis', () => limiter.close())
-  await limiter.warmUp()
-  return new PolicyService({
-    topics: topicNames(settings.WEIR_TOPIC_PREFIX),
-    partitions: settings.WEIR_TOPIC_PARTITIONS,
-    routes: configuration.routes,
-    rules: { budgets: configuration.budgets, maxHops: settings.WEIR_POLICY_MAX_HOPS },
-    configVersion: configuration.version,
-    ledger: new PostgresPolicyLedger(opened.db),
-    limiter,
-    publisher: opened.publisher,
-    codec: createAvroPolicyCodec(await createCodec({ registryUrl: settings.WEIR_SCHEMA_REGISTRY_URL, log })),
-    clock,
-    log,
-    metrics: policyMetrics,
-    faultPoint: opened.faultPoint,
-    claimTimeoutMs: settings.WEIR_POLICY_CLAIM_TIMEOUT_MS,
-  })
 }

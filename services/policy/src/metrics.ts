@@ -5,6 +5,10 @@ export interface PolicyMetrics {
   /** Records whose delivery and attempt was claimed from another record before. */
   repeated(): void
   claimed(seconds: number): void
+  /** A report of an agent was settled: completed, again, parked, late, moot, repeated, contradicted or unknown. */
+  reported(result: string): void
+  /** Rows that no re-read can ask for were removed. */
+  expired(count: number): void
   released(count: number): void
   /** Deliveries that wait in a partition number, and for how long the oldest has been due, milliseconds. */
   waiting(partition: number, depth: number, oldestDueMs: number): void
@@ -22,6 +26,13 @@ export function createPolicyMetrics(metrics: Metrics): PolicyMetrics {
   const repeats = metrics.counter('policy_repeats_total', 'Records of an attempt that was claimed before; ignored.')
   const claims = metrics.histogram('policy_claim_seconds', 'Time to judge and claim one batch.')
   const releases = metrics.counter('policy_releases_total', 'Deliveries that re-entered through weir.released.')
+  const reports = metrics.counter('policy_reports_total', 'Reports of agents and passed deadlines, by what followed.', [
+    'result',
+  ])
+  const expired = metrics.counter(
+    'policy_rows_expired_total',
+    'Rows removed because nothing can ask for them any more.',
+  )
   const depth = metrics.gauge('policy_deferred_depth', 'Deliveries that wait.', ['partition'])
   const age = metrics.gauge('policy_deferred_age_seconds', 'How long the oldest waiting delivery has been due.', [
     'partition',
@@ -32,6 +43,8 @@ export function createPolicyMetrics(metrics: Metrics): PolicyMetrics {
     judged: (verdict, gate, rule) => verdicts.inc({ verdict, gate, rule }),
     repeated: () => repeats.inc({}),
     claimed: seconds => claims.observe({}, seconds),
+    reported: result => reports.inc({ result }),
+    expired: count => expired.inc({}, count),
     released: count => releases.inc({}, count),
     waiting: (partition, count, oldestDueMs) => {
       depth.set({ partition: String(partition) }, count)

@@ -1,10 +1,12 @@
 import type { ClaimContext, LogPosition, LogRecord, OutRecord, Ownership, StageBatch } from '@weir/core'
-import type { Decision, RawEvent, Release } from '@weir/schemas'
+import type { Decision, DecisionDeliveryTerms, Outcome, RawEvent, Release } from '@weir/schemas'
 import type { RateScope } from './domain/budgets.ts'
 import type { Charge, Reason, Verdict } from './domain/case.ts'
 import type { RateAnswer } from './domain/gates/gate.ts'
 import type { Proposal } from './domain/judge.ts'
 import type { Candidate, WaitingDelivery } from './domain/release.ts'
+import type { OpenDelivery, OutcomeKind, StoredOutcome } from './domain/outcome.ts'
+import type { DeliveryRestoration } from './domain/restore-deliveries.ts'
 import type { Restoration } from './domain/restore.ts'
 
 /** A verdict as stored: of one input record, for one agent, at one attempt. */
@@ -23,6 +25,8 @@ export interface StoredVerdict {
   readonly notBeforeMs: number | null
   readonly atMs: number
   readonly configVersion: string
+  /** Of an allowed delivery to an agent that reports: how it stands. */
+  readonly delivery: DecisionDeliveryTerms | null
   /** The agent's topic refused the delivery afterwards: it is parked. */
   readonly override: { readonly code: string; readonly detail: string } | null
 }
@@ -64,8 +68,8 @@ export interface ClaimRequest {
   readonly proposal: Proposal
   /** Equal numbers, from 1, for one agent and ordering key. */
   readonly group: number
-  /** The ledger may defer it, so its bytes must be at hand. */
-  readonly mayWait: boolean
+  /** It may have to wait or to go out again, so the ledger keeps its bytes. */
+  readonly keepsEvent: boolean
 }
 
 /** Verdicts, charges and waiting deliveries. Whoever has an old epoch writes nothing. */
@@ -99,6 +103,57 @@ export interface PolicyLedger {
   restore(ownership: Ownership, rows: Restoration): Promise<number | null>
 }
 
+export interface ReportKey extends AttemptId {
+  readonly kind: OutcomeKind
+}
+
+export interface ReportLook {
+  readonly deliveries: readonly OpenDelivery[]
+  /** Outcomes stored for these keys, perhaps from other records. */
+  readonly outcomes: readonly StoredOutcome[]
+  readonly nowMs: number
+}
+
+/** A delivery whose agent has not reported in time. */
+export interface OverdueDelivery extends AttemptId {
+  readonly agent: string
+  readonly event: Buffer
+}
+
+/** Deliveries to agents that report. Whoever has an old epoch writes nothing. */
+export interface DeliveryLedger {
+  lookReports(batch: StageBatch, keys: readonly ReportKey[]): Promise<ReportLook>
+  /** Stores what follows from reports and moves their deliveries. False when the epoch is no longer mine. */
+  claimReports(batch: StageBatch, context: ClaimContext, rows: readonly StoredOutcome[], atMs: number): Promise<boolean>
+  /** The deliveries that are overdue, longest first, and not produced as such within `againAfterMs`; only of inputs known committed. */
+  overdue(
+    ownership: Ownership,
+    committed: readonly LogPosition[],
+    ask: { readonly limit: number; readonly againAfterMs: number },
+  ): Promise<{ readonly deliveries: readonly OverdueDelivery[]; readonly nowMs: number }>
+  /** False when the epoch is no longer mine. */
+  markOverdue(ownership: Ownership, overdue: readonly AttemptId[]): Promise<boolean>
+  /** Makes these rows exist; how many were missing, or null when the epoch is no longer mine. */
+  restoreDeliveries(ownership: Ownership, rows: DeliveryRestoration): Promise<number | null>
+  /** Removes rows judged before a time that no re-read can ask for; how many, or null when the epoch is no longer mine. */
+  expire(ownership: Ownership, ask: { readonly beforeMs: number; readonly limit: number }): Promise<number | null>
+}
+
+/** A delivery as its agent may ask for it. */
+export interface FoundDelivery extends OpenDelivery {
+  readonly tenant: string
+  readonly orderingKey: string
+  readonly eventKey: Buffer
+  readonly partition: number
+  /** When its agent must have reported, milliseconds since 1970. */
+  readonly overdueAtMs: number
+}
+
+/** Finds deliveries of any partition number; reads only. */
+export interface DeliveryDirectory {
+  find(decisionIds: readonly string[]): Promise<readonly FoundDelivery[]>
+}
+
 export interface WaitingLook {
   readonly candidates: readonly Candidate[]
   /** Deliveries that wait in this partition number, and since when the oldest one is due or waits. */
@@ -123,7 +178,7 @@ export interface RateLimiter {
   setShare(share: number): void
 }
 
-/** Appends releases; resolves when all are acknowledged. */
+/** Appends releases and outcomes; resolves when all are acknowledged. */
 export interface ReleasePublisher {
   publish(records: readonly OutRecord[]): Promise<unknown>
 }
@@ -138,6 +193,8 @@ export interface PolicyCodec {
   decodeEvent(bytes: Buffer | null): Eventually<Decoded<RawEvent>>
   decodeRelease(record: LogRecord): Eventually<Decoded<Release>>
   decodeDecision(record: LogRecord): Eventually<Decoded<Decision>>
+  decodeOutcome(record: LogRecord): Eventually<Decoded<Outcome>>
   encodeDecision(decision: Decision): Buffer
   encodeRelease(release: Release): Buffer
+  encodeOutcome(outcome: Outcome): Buffer
 }

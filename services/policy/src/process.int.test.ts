@@ -10,7 +10,7 @@ import { until } from '../../../test/support/until.ts'
 import { eventOf } from './adapters/testing/partition-bench.ts'
 
 const partitions = 2
-const agents = ['triage', 'billing', 'watch', 'ops']
+const agents = ['triage', 'billing', 'watch', 'ops', 'refunds']
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent }
 
 let broker: Broker
@@ -66,6 +66,8 @@ function start(prefix: string, databaseUrl: string, env: Record<string, string> 
       WEIR_TOPIC_PARTITIONS: String(partitions),
       WEIR_CONFIG: fileURLToPath(new URL('../../../weir.yaml', import.meta.url)),
       WEIR_GROUP_SESSION_TIMEOUT_MS: '6000',
+      WEIR_KEY_AGENT_REFUNDS_SHA256: 'a'.repeat(64),
+      WEIR_HTTP_PORT: '0',
       ...env,
     },
   })

@@ -10,21 +10,33 @@ import {
   type StageVerdict,
 } from '@weir/core'
 import type { Decision } from '@weir/schemas'
-import { outputsOf, type OutputContext } from './domain/outputs.ts'
+import { outputsOf } from './domain/outputs.ts'
+import type { OutputContext } from './domain/records.ts'
+import { deliveryRestorationOf } from './domain/restore-deliveries.ts'
 import { restorationOf } from './domain/restore.ts'
 import { judgeBatch, type Answer, type JudgedBatch } from './service/batch-judge.ts'
+import { DeadlineWatch } from './service/deadline-watch.ts'
+import { Expiry } from './service/expiry.ts'
 import type { PolicyOptions } from './service/policy-options.ts'
 import { Releaser } from './service/releaser.ts'
+import { judgeReports } from './service/report-judge.ts'
 
 export type { PolicyOptions } from './service/policy-options.ts'
 
 /** Decisions restored by one call: bounds the statement when much was lost. */
 const restoreChunk = 1_000
 
-/** Verdicts and budgets: the stage handler of `weir.events` and `weir.released`. */
+/** What runs between the batches of one partition number. */
+interface Periodic {
+  readonly releaser: Releaser
+  readonly deadlines: DeadlineWatch
+  readonly expiry: Expiry
+}
+
+/** Verdicts, budgets and deliveries: the stage handler of `weir.events`, `weir.released` and `weir.outcomes`. */
 export class PolicyService implements StageHandler {
   readonly #options: PolicyOptions
-  readonly #releasers = new Map<number, Releaser>()
+  readonly #periodic = new Map<number, Periodic>()
   /** Deliveries that the batch in hand ends: their waiting rows go when it is known committed. */
   readonly #ending = new Map<number, readonly string[]>()
 
@@ -33,7 +45,11 @@ export class PolicyService implements StageHandler {
   }
 
   async begin(ownership: Ownership): Promise<void> {
-    this.#releasers.set(ownership.partition, new Releaser(this.#options))
+    this.#periodic.set(ownership.partition, {
+      releaser: new Releaser(this.#options),
+      deadlines: new DeadlineWatch(this.#options),
+      expiry: new Expiry(this.#options),
+    })
     this.#ending.delete(ownership.partition)
     this.#shareRates()
     // The former owner may have ended between a commit and the deletion that follows it. Positions are stored by then.
@@ -41,7 +57,7 @@ export class PolicyService implements StageHandler {
   }
 
   end(partition: number): void {
-    this.#releasers.delete(partition)
+    this.#periodic.delete(partition)
     this.#ending.delete(partition)
     this.#options.metrics.forget(partition)
     this.#shareRates()
@@ -50,11 +66,20 @@ export class PolicyService implements StageHandler {
   async claim(batch: StageBatch, context: ClaimContext): Promise<StageVerdict> {
     const startedAtMs = this.#options.clock.nowMs()
     const output = this.#outputContext(batch)
+    if (batch.topic === this.#options.topics.outcomes) return await this.#claimReports(batch, context, output)
     const judged = await judgeBatch(this.#options, batch, context, output)
     if (judged === null) return { kind: 'fenced' }
     this.#noteWaiting(batch.partition, judged.answers)
     this.#options.metrics.claimed((this.#options.clock.nowMs() - startedAtMs) / 1_000)
     return { kind: 'emit', records: recordsOf(output, batch, judged) }
+  }
+
+  async #claimReports(batch: StageBatch, context: ClaimContext, output: OutputContext): Promise<StageVerdict> {
+    const judged = await judgeReports(this.#options, batch, context, output)
+    if (judged === null) return { kind: 'fenced' }
+    if (judged.ended.length > 0) this.#ending.set(batch.partition, judged.ended)
+    if (judged.hasWaiting) this.#periodic.get(batch.partition)?.releaser.wake()
+    return { kind: 'emit', records: judged.records }
   }
 
   async reroute(batch: StageBatch, context: ClaimContext, topic: string, code: string): Promise<StageVerdict> {
@@ -91,21 +116,25 @@ export class PolicyService implements StageHandler {
     if (ids.length === 0) return
     this.#options.faultPoint('policy.before-waiting-delete')
     if (!(await this.#options.ledger.settle(context.ownership, context.committed, ids))) throw fenced(context.ownership)
-    this.#releasers.get(batch.partition)?.wake()
+    this.#periodic.get(batch.partition)?.releaser.wake()
   }
 
   async tick(ownership: Ownership, committed: readonly LogPosition[]): Promise<void> {
-    await this.#releasers.get(ownership.partition)?.tick(ownership, committed)
+    const periodic = this.#periodic.get(ownership.partition)
+    await periodic?.releaser.tick(ownership, committed)
+    await periodic?.deadlines.tick(ownership, committed)
+    await periodic?.expiry.tick(ownership, committed)
   }
 
   async rebuild(outputs: readonly LogRecord[], ownership: Ownership): Promise<{ readonly restored: number }> {
     const decisions = await this.#decisionsOf(outputs)
     let restored = 0
     for (let from = 0; from < decisions.length; from += restoreChunk) {
-      const rows = restorationOf(decisions.slice(from, from + restoreChunk))
-      const missing = await this.#options.ledger.restore(ownership, rows)
-      if (missing === null) throw fenced(ownership)
-      restored += missing
+      const chunk = decisions.slice(from, from + restoreChunk)
+      const missing = await this.#options.ledger.restore(ownership, restorationOf(chunk))
+      const open = await this.#options.deliveries.restoreDeliveries(ownership, deliveryRestorationOf(chunk))
+      if (missing === null || open === null) throw fenced(ownership)
+      restored += missing + open
     }
     return { restored }
   }
@@ -132,11 +161,11 @@ export class PolicyService implements StageHandler {
       partition,
       ended.map(({ row }) => row.decisionId),
     )
-    if (answers.some(({ row }) => row.verdict === 'defer')) this.#releasers.get(partition)?.wake()
+    if (answers.some(({ row }) => row.verdict === 'defer')) this.#periodic.get(partition)?.releaser.wake()
   }
 
   #shareRates(): void {
-    this.#options.limiter.setShare(this.#releasers.size / this.#options.partitions)
+    this.#options.limiter.setShare(this.#periodic.size / this.#options.partitions)
   }
 
   #outputContext(batch: StageBatch): OutputContext {

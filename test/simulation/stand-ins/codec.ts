@@ -1,10 +1,10 @@
 // Contracts without Avro: a value stays an object, and its bytes are where it is kept. Bytes that it did not give are unreadable.
 import type { LogRecord } from '@weir/core'
-import type { Decision, KeyState, RawEvent, Release } from '@weir/schemas'
+import type { Decision, KeyState, Outcome, RawEvent, Release } from '@weir/schemas'
 import type { DedupCodec, PolicyCodec } from './ports.ts'
 
 const mark = 0x57
-const tag = { event: 1, decision: 2, state: 3, release: 4 } as const
+const tag = { event: 1, decision: 2, state: 3, release: 4, outcome: 5 } as const
 type Tag = keyof typeof tag
 
 type Decoded<T> =
@@ -28,6 +28,14 @@ export class ObjectCodec implements DedupCodec, PolicyCodec {
 
   encodeRelease(release: Release): Buffer {
     return this.#encode('release', release)
+  }
+
+  encodeOutcome(outcome: Outcome): Buffer {
+    return this.#encode('outcome', outcome)
+  }
+
+  decodeOutcome(record: LogRecord): Decoded<Outcome> {
+    return this.#decode<Outcome>('outcome', record.value)
   }
 
   decodeRaw(record: LogRecord): Decoded<RawEvent> {

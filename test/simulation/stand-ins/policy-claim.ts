@@ -1,7 +1,7 @@
-// policy.claim of migration 000004.
+// policy.claim of migration 000008.
 import type { StageBatch } from '@weir/core'
 import type { CeilingAsk, ClaimTime, PolicyClaimRequest, StoredVerdict } from './ports.ts'
-import { attemptKey, budgetKey, use, withOverride, type Tables } from './tables.ts'
+import { attemptKey, budgetKey, use, withOverride, type Tables, type VersionRow } from './tables.ts'
 
 type Reason = StoredVerdict['reasons'][number]
 type Charge = StoredVerdict['charges'][number]
@@ -28,6 +28,8 @@ export function claimVerdicts(
   for (const draft of won) {
     if (draft.verdict === 'defer') letWait(tables, draft, batch.partition)
     else end(tables, draft)
+    if (draft.verdict === 'allow') deliver(tables, draft, batch.partition, at)
+    else if (draft.verdict !== 'defer') endDelivery(tables, draft, batch)
   }
   return requests.map(({ proposal }) => {
     const row = tables.verdicts.get(attemptKey(proposal.case))
@@ -46,14 +48,21 @@ function draftsOf(tables: Tables, requests: readonly PolicyClaimRequest[]): Draf
     }
   }
   const blocked = new Set<number>()
+  const versions = new Map<string, VersionRow>()
   return requests.map(request => {
     const { verdict, reasons, notBeforeMs } = request.proposal
     const draft: Draft = { request, verdict, reasons, charges: [], notBeforeMs }
     if (tables.verdicts.has(attemptKey(request.proposal.case))) return draft
-    if (draft.verdict === 'allow' && blocked.has(request.group)) {
+    if (isOlder(tables, versions, draft)) {
+      Object.assign(draft, { verdict: 'stale', notBeforeMs: null, reasons: [older, ...draft.reasons] })
+    } else if (draft.verdict === 'allow' && blocked.has(request.group)) {
       Object.assign(draft, { verdict: 'defer', notBeforeMs: null, reasons: [behind, ...draft.reasons] })
     } else if (draft.verdict === 'allow' && request.proposal.ceilings.length > 0) askCeilings(draft, used)
     if (draft.verdict === 'defer') blocked.add(request.group)
+    const { agent, version, item } = request.proposal.case
+    if (draft.verdict === 'allow' && version !== null) {
+      versions.set(versionKey(agent, item.event.orderingKey), { kind: version.kind, version: Number(version.text) })
+    }
     return draft
   })
 }
@@ -66,6 +75,24 @@ const behind: Reason = {
   limit: null,
   used: null,
   windowStartMs: null,
+}
+
+const older: Reason = {
+  ...behind,
+  gate: 'version',
+  code: 'older',
+  detail: 'a newer version of this object was let through to this agent before',
+}
+
+const versionKey = (agent: string, orderingKey: string): string => `${agent}\n${orderingKey}`
+
+/** Of what was stored, and of what this call lets through. */
+function isOlder(tables: Tables, fresh: ReadonlyMap<string, VersionRow>, { request, verdict }: Draft): boolean {
+  const { agent, version, item } = request.proposal.case
+  if (version === null || (verdict !== 'allow' && verdict !== 'defer')) return false
+  const key = versionKey(agent, item.event.orderingKey)
+  const last = fresh.get(key) ?? tables.versions.get(key)
+  return last !== undefined && last.kind === version.kind && Number(version.text) < last.version
 }
 
 /** All ceilings are charged, or none. */
@@ -113,6 +140,7 @@ function verdictOf(draft: Draft, batch: StageBatch, { atMs, configVersion }: Cla
     notBeforeMs,
     atMs,
     configVersion,
+    delivery: null,
     override: null,
   }
 }
@@ -138,7 +166,7 @@ function letWait(tables: Tables, draft: Draft, partition: number): void {
       tables.waiting.set(decisionId, { ...known, notBeforeMs, rateReserved, nextAttempt })
     return
   }
-  if (!request.mayWait) throw new Error(`decision ${decisionId} is to wait without its bytes`)
+  if (!request.keepsEvent) throw new Error(`decision ${decisionId} is to wait without its bytes`)
   tables.waiting.set(decisionId, {
     decisionId,
     agent,
@@ -154,6 +182,8 @@ function letWait(tables: Tables, draft: Draft, partition: number): void {
     releasedAttempt: 0,
     releasedAtMs: null,
     endedAttempt: null,
+    eventKey: item.event.eventKey,
+    cause: 'due',
   })
 }
 
@@ -161,4 +191,55 @@ function end(tables: Tables, { request }: Draft): void {
   const { decisionId, attempt } = request.proposal.case
   const row = tables.waiting.get(decisionId)
   if (row !== undefined) tables.waiting.set(decisionId, { ...row, endedAttempt: attempt })
+}
+
+/** Moves the guard of versions and opens the delivery, when its agent reports. */
+function deliver(tables: Tables, { request }: Draft, partition: number, { atMs }: ClaimTime): void {
+  const { decisionId, attempt, agent, item, version, terms } = request.proposal.case
+  const { tenant, orderingKey, eventKey } = item.event
+  if (version !== null) {
+    tables.versions.set(versionKey(agent, orderingKey), { kind: version.kind, version: Number(version.text) })
+  }
+  if (terms === null) return
+  const known = tables.deliveries.get(decisionId)
+  if (known !== undefined) {
+    if (known.attempt >= attempt || known.state !== 'waiting') return
+    tables.deliveries.set(decisionId, {
+      ...known,
+      attempt,
+      deliveries: known.deliveries + 1,
+      state: 'in_progress',
+      overdueAtMs: atMs + known.deadlineMs,
+      overdueProducedAtMs: null,
+    })
+    return
+  }
+  const { maxAttempts, backoffMs, deadlineMs } = terms
+  tables.deliveries.set(decisionId, {
+    decisionId,
+    agent,
+    tenant,
+    orderingKey,
+    eventKey,
+    state: 'in_progress',
+    attempt,
+    deliveries: 1,
+    parkedCode: null,
+    maxAttempts,
+    backoffMs,
+    deadlineMs,
+    event: item.eventBytes,
+    origin: { logId: item.origin.logId, partition, offset: item.origin.offset },
+    overdueAtMs: atMs + deadlineMs,
+    overdueProducedAtMs: null,
+    ended: null,
+  })
+}
+
+function endDelivery(tables: Tables, { request, verdict }: Draft, batch: StageBatch): void {
+  const { decisionId, item } = request.proposal.case
+  const known = tables.deliveries.get(decisionId)
+  if (known?.state !== 'waiting' || (verdict !== 'deny' && verdict !== 'stale')) return
+  const ended = { logId: batch.logId, offset: item.record.offset }
+  tables.deliveries.set(decisionId, { ...known, state: verdict, ended })
 }

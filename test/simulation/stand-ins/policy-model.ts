@@ -88,6 +88,11 @@ function park(tables: Tables, deliveries: readonly AttemptId[], { code, detail, 
     const key = attemptKey(delivery)
     if (tables.verdicts.get(key)?.verdict !== 'allow' || tables.overrides.has(key)) continue
     tables.overrides.set(key, { code, detail })
+    const verdict = tables.verdicts.get(key)
+    const open = tables.deliveries.get(delivery.decisionId)
+    if (open?.state === 'in_progress' && open.attempt === delivery.attempt && verdict !== undefined) {
+      tables.deliveries.set(delivery.decisionId, { ...open, state: 'parked', parkedCode: code, ended: verdict })
+    }
   }
   for (const [key, charge] of tables.charges) {
     const isVoid = deliveries.some(d => d.decisionId === charge.chargeId && d.attempt === charge.attempt)
@@ -104,10 +109,20 @@ function settle(tables: Tables, partition: number, ids: readonly string[] | null
     const verdict = tables.verdicts.get(attemptKey({ decisionId: id, attempt: row.endedAttempt }))
     if (verdict !== undefined && isBelow(tables, partition, verdict)) tables.waiting.delete(id)
   }
+  for (const [id, row] of tables.deliveries) {
+    if (row.origin.partition !== partition || row.ended === null || row.event === null) continue
+    if ((ids === null || ids.includes(id)) && isBelow(tables, partition, row.ended)) {
+      tables.deliveries.set(id, { ...row, event: null })
+    }
+  }
   return true
 }
 
-function isBelow(tables: Tables, partition: number, verdict: StoredVerdict): boolean {
+function isBelow(
+  tables: Tables,
+  partition: number,
+  verdict: { readonly logId: string; readonly offset: number },
+): boolean {
   for (const row of tables.positions.values()) {
     if (row.stage !== 'policy' || row.partition !== partition || row.logId !== verdict.logId) continue
     if (row.emittedBelow > verdict.offset) return true
@@ -155,8 +170,8 @@ function candidatesOf(
 }
 
 function deliveryOf(row: WaitingRow): WaitingDelivery {
-  const { decisionId, agent, nextAttempt: attempt, logId, partition, offset, event, rateReserved } = row
-  return { decisionId, agent, attempt, logId, partition, offset, event, rateReserved }
+  const { decisionId, agent, nextAttempt: attempt, logId, partition, offset, event, rateReserved, cause } = row
+  return { decisionId, agent, attempt, logId, partition, offset, event, rateReserved, cause }
 }
 
 /** Only *that attempt*: a row that moved on is left alone. */

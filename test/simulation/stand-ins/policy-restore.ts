@@ -17,7 +17,10 @@ export function restoreVerdicts(tables: Tables, partition: number, { verdicts, e
     }
   }
   const waiting = verdicts.filter(verdict => letWait(tables, verdict, partition)).length
-  for (const id of ended) if (tables.waiting.get(id)?.partition === partition) tables.waiting.delete(id)
+  for (const { decisionId, attempt } of ended) {
+    const row = tables.waiting.get(decisionId)
+    if (row?.partition === partition && row.nextAttempt <= attempt) tables.waiting.delete(decisionId)
+  }
   return won.length + waiting
 }
 
@@ -36,6 +39,7 @@ function verdictOf(decision: Restored['decision'], partition: number): StoredVer
     notBeforeMs: decision.notBeforeMs,
     atMs: decision.atMs,
     configVersion: decision.configVersion,
+    delivery: null,
     override: null,
   }
 }
@@ -70,6 +74,8 @@ function letWait(tables: Tables, { decision, waiting }: Restored, partition: num
     releasedAttempt: 0,
     releasedAtMs: null,
     endedAttempt: null,
+    eventKey: decision.eventKey,
+    cause: 'due',
   })
   return true
 }

@@ -1,7 +1,7 @@
 // The rows that the SQL functions of packages/postgres/migrations work on. Rows are never changed, only replaced: a copy of the
 // tables is a copy of their maps.
 import type { LogPosition } from '@weir/core'
-import type { BusinessClaim, StoredVerdict } from './ports.ts'
+import type { BusinessClaim, OpenDelivery, StoredOutcome, StoredVerdict } from './ports.ts'
 
 export interface ClaimRow {
   readonly eventKey: Buffer
@@ -51,6 +51,22 @@ export interface WaitingRow {
   readonly releasedAttempt: number
   readonly releasedAtMs: number | null
   readonly endedAttempt: number | null
+  readonly eventKey: Buffer
+  readonly cause: 'due' | 'again'
+}
+
+export interface DeliveryRow extends OpenDelivery {
+  readonly tenant: string
+  readonly orderingKey: string
+  readonly eventKey: Buffer
+  readonly overdueAtMs: number
+  readonly overdueProducedAtMs: number | null
+  readonly ended: { readonly logId: string; readonly offset: number } | null
+}
+
+export interface VersionRow {
+  readonly kind: string
+  readonly version: number
 }
 
 /** Tells how often anything was written. */
@@ -88,6 +104,11 @@ export class Tables {
   budgets = new Table<BudgetRow>(this.#wrote)
   charges = new Table<ChargeRow>(this.#wrote)
   waiting = new Table<WaitingRow>(this.#wrote)
+  deliveries = new Table<DeliveryRow>(this.#wrote)
+  /** By decision, attempt and kind. */
+  outcomes = new Table<StoredOutcome>(this.#wrote)
+  /** By agent and ordering key. */
+  versions = new Table<VersionRow>(this.#wrote)
 
   /** Rows written or deleted so far. */
   get writes(): number {
@@ -111,6 +132,9 @@ export class Tables {
     this.budgets = new Table(this.#wrote, older.budgets)
     this.charges = new Table(this.#wrote, older.charges)
     this.waiting = new Table(this.#wrote, older.waiting)
+    this.deliveries = new Table(this.#wrote, older.deliveries)
+    this.outcomes = new Table(this.#wrote, older.outcomes)
+    this.versions = new Table(this.#wrote, older.versions)
   }
 }
 
@@ -127,7 +151,20 @@ export const attemptKey = ({
 export const budgetKey = (budget: string, windowStartMs: number): string => `${budget}\n${windowStartMs}`
 
 export function withOverride(tables: Tables, row: StoredVerdict): StoredVerdict {
-  return { ...row, override: tables.overrides.get(attemptKey(row)) ?? null }
+  const delivery = row.verdict === 'allow' ? tables.deliveries.get(row.decisionId) : undefined
+  return {
+    ...row,
+    override: tables.overrides.get(attemptKey(row)) ?? null,
+    delivery:
+      delivery === undefined
+        ? null
+        : {
+            number: delivery.deliveries,
+            maxAttempts: delivery.maxAttempts,
+            backoffMs: delivery.backoffMs,
+            deadlineMs: delivery.deadlineMs,
+          },
+  }
 }
 
 /** Adds to what is used of a budget. */

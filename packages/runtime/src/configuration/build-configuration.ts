@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto'
 import type {
+  AgentConfiguration,
   AnalystConfiguration,
   BudgetConfiguration,
   BusinessKeyRule,
   ClientConfiguration,
   EventPaths,
+  RouteConfiguration,
   SecretReference,
   SourceConfiguration,
   WeirConfiguration,
@@ -21,8 +23,8 @@ export async function buildConfiguration(
     tenants: document.tenants,
     sources: await mapNamed(document.sources, async (name, source) => await buildSource(name, source, resolver)),
     clients: await mapNamed(document.clients, async (name, client) => await buildClient(name, client, resolver)),
-    agents: Object.entries(document.agents).map(([name, agent]) => ({ name, ...agent })),
-    routes: Object.entries(document.routes).map(([name, route]) => ({ name, ...route })),
+    agents: await mapNamed(document.agents, async (name, agent) => await buildAgent(name, agent, resolver)),
+    routes: Object.entries(document.routes).map(([name, route]) => buildRoute(name, route)),
     budgets: Object.entries(document.budgets).map(([name, budget]) => buildBudget(name, budget)),
     analysts: await mapNamed(document.analysts, async (name, analyst) => await buildAnalyst(name, analyst, resolver)),
   }
@@ -99,6 +101,20 @@ async function buildAnalyst(
 ): Promise<AnalystConfiguration> {
   const keySha256 = (await resolver.keyHash(analyst.keySha256, ['analysts', name, 'keySha256'])) ?? ''
   return { name, tenants: analyst.tenants, keySha256 }
+}
+
+async function buildAgent(
+  name: string,
+  { tenant, outcomes, keySha256 }: ConfigurationDocument['agents'][string],
+  resolver: SecretResolver,
+): Promise<AgentConfiguration> {
+  const path = ['agents', name, 'keySha256']
+  return { name, tenant, outcomes, keySha256: keySha256 === undefined ? null : await resolver.keyHash(keySha256, path) }
+}
+
+function buildRoute(name: string, route: ConfigurationDocument['routes'][string]): RouteConfiguration {
+  const { attempts, backoff, deadline, ...rest } = route
+  return { name, ...rest, maxAttempts: attempts, backoffSeconds: backoff, deadlineSeconds: deadline }
 }
 
 function buildBudget(name: string, budget: ConfigurationDocument['budgets'][string]): BudgetConfiguration {

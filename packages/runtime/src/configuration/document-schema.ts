@@ -186,6 +186,7 @@ const agentSchema = z.strictObject({
     .enum(['off', 'required'])
     .default('off')
     .describe('Whether the agent reports how its work ended; `required` parks what is not reported in time.'),
+  keySha256: keyHash.optional(),
 })
 
 const routeSchema = z.strictObject({
@@ -203,6 +204,18 @@ const routeSchema = z.strictObject({
     .default(['*'])
     .describe('Event types; a * at the end stands for any rest.'),
   agents: z.array(name).min(1).describe('Agents of the tenant that get the event, each of them.'),
+  attempts: z
+    .int()
+    .min(1)
+    .max(100)
+    .default(5)
+    .describe(
+      'How often an event is delivered at most to an agent with `outcomes: required` that reports failures without effects; then it is parked.',
+    ),
+  backoff: duration.default(10).describe('Wait before the second attempt; doubles each time, up to an hour.'),
+  deadline: duration
+    .default(900)
+    .describe('Time an agent with `outcomes: required` has to report; then the delivery is parked.'),
 })
 
 const budgetCommon = {

@@ -41,7 +41,7 @@ describe('the example weir.yaml', () => {
       ['deploys', 'globex', 'hmac'],
     ])
     expect(configuration.sources.filter(source => source.businessKey?.space === 'order-stage')).toHaveLength(2)
-    expect(configuration.agents.map(agent => agent.name)).toEqual(['triage', 'billing', 'watch', 'ops'])
+    expect(configuration.agents.map(agent => agent.name)).toEqual(['triage', 'billing', 'watch', 'ops', 'refunds'])
     expect(configuration.budgets).toEqual([
       { name: 'globex-rate', kind: 'rate', scope: 'tenant', tenants: ['globex'], limit: 5, periodSeconds: 1, burst: 5 },
       { name: 'run-steps', kind: 'ceiling', scope: 'run', tenants: [], limit: 10, window: 'none', onExhaust: 'deny' },
@@ -68,7 +68,7 @@ describe('the example weir.yaml', () => {
   it('can be checked where there are no secrets, with the same version', async () => {
     const { version, counts } = await checkConfiguration(path, {}, { secretsOf: [] })
     expect(version).toBe((await loadConfiguration(path, env)).version)
-    expect(counts).toEqual({ tenants: 2, sources: 4, clients: 2, agents: 4, routes: 5, budgets: 3, analysts: 1 })
+    expect(counts).toEqual({ tenants: 2, sources: 4, clients: 2, agents: 5, routes: 6, budgets: 3, analysts: 1 })
   })
 
   it('gives a service the secrets it needs and no others', async () => {

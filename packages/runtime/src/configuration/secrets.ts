@@ -42,7 +42,7 @@ export interface SecretResolver {
 }
 
 /** Sections of weir.yaml that refer to secrets or key hashes. */
-export const secretHolders = ['sources', 'clients', 'analysts'] as const
+export const secretHolders = ['sources', 'clients', 'agents', 'analysts'] as const
 export type SecretHolder = (typeof secretHolders)[number]
 
 /** `of`: the sections whose references are read; those of others come back as `null`, without a problem. */

@@ -12,6 +12,7 @@ export const env = {
   WEIR_SECRET_DEPLOYS: 'a-deploys-secret-of-good-length',
   WEIR_KEY_ACME_API_SHA256: hash('a random acme key'),
   WEIR_KEY_GLOBEX_API_SHA256: hash('a random globex key'),
+  WEIR_KEY_AGENT_REFUNDS_SHA256: hash('a random agent key'),
   WEIR_KEY_ANALYST_SHA256: hash('a random analyst key'),
 }
 

@@ -1,6 +1,6 @@
-import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
-import { errorCatalogue, textFault, WeirError, type AnalystConfiguration, type ErrorCode, type Log } from '@weir/core'
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { textFault, WeirError, type AnalystConfiguration, type Log } from '@weir/core'
+import { answerProblems, bearerOf, invalidValue } from '@weir/runtime'
+import Fastify, { type FastifyRequest } from 'fastify'
 import { unpackHeaders } from '../domain/columns.ts'
 import { questionNames, questionsFor, type Question } from '../domain/question.ts'
 import type { AuditQueries, MessageFilter, TenantScope } from '../ports.ts'
@@ -22,7 +22,7 @@ const maxPage = 1_000
 export async function startApi(options: ApiOptions): Promise<{ readonly port: number; close(): Promise<void> }> {
   const app = Fastify({ bodyLimit: 1_024, requestTimeout: 30_000 })
   const { queries } = options
-  handleErrors(app, options.log)
+  answerProblems(app, options.log)
   app.get('/v1/why', async (request, reply) => {
     const { scope } = authorize(options, request)
     return await reply.send(await why(queries, request.query as Query, scope))
@@ -63,7 +63,7 @@ async function why(queries: AuditQueries, query: Query, granted: TenantScope) {
   const scope = scopeOf(granted, query)
   const asked = questionsOf(query)
   if (asked.length === 0) {
-    throw invalid(`ask with one of ${['q', ...questionNames].join(', ')}, for example /v1/why?subject=acme/api`)
+    throw invalidValue(`ask with one of ${['q', ...questionNames].join(', ')}, for example /v1/why?subject=acme/api`)
   }
   const answer = await answerWhy(queries, asked, scope)
   if (answer !== null) return answer
@@ -77,7 +77,7 @@ function questionsOf(query: Query): Question[] {
     const value = query[name]
     if (typeof value !== 'string') continue
     const questions = questionsFor(name === 'q' ? 'any' : name, value)
-    if ('fault' in questions) throw invalid(questions.fault)
+    if ('fault' in questions) throw invalidValue(questions.fault)
     return [...questions]
   }
   return []
@@ -88,13 +88,13 @@ function filterOf(query: Query): MessageFilter {
     const value = query[name]
     if (typeof value !== 'string') return []
     const found = questionsFor(name, value)
-    if ('fault' in found) throw invalid(found.fault)
+    if ('fault' in found) throw invalidValue(found.fault)
     return [...found]
   })
   const text = (name: string): string | null => textOf(query, name)
   const number = (name: string): number | null => (text(name) === null ? null : integer(name, text(name) ?? ''))
   const limit = number('limit') ?? 100
-  if (limit < 1 || limit > maxPage) throw invalid(`limit is ${limit}, not between 1 and ${maxPage}`)
+  if (limit < 1 || limit > maxPage) throw invalidValue(`limit is ${limit}, not between 1 and ${maxPage}`)
   return {
     questions,
     agent: text('agent'),
@@ -110,15 +110,15 @@ function filterOf(query: Query): MessageFilter {
 function textOf(query: Query, name: string): string | null {
   const value = query[name]
   if (value === undefined) return null
-  if (typeof value !== 'string') throw invalid(`${name} is there more than once`)
+  if (typeof value !== 'string') throw invalidValue(`${name} is there more than once`)
   const fault = textFault(value, 1_024)
-  if (fault !== null) throw invalid(`${name} is ${fault}`)
+  if (fault !== null) throw invalidValue(`${name} is ${fault}`)
   return value
 }
 
 function integer(name: string, text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw invalid(`${name} is "${text.slice(0, 40)}", not a whole number`)
+  throw invalidValue(`${name} is "${text.slice(0, 40)}", not a whole number`)
 }
 
 /** The tenant asked for, when the analyst may see it; else all it may see. */
@@ -131,51 +131,7 @@ function scopeOf(granted: TenantScope, query: Query): TenantScope {
 }
 
 function authorize({ analysts }: ApiOptions, request: FastifyRequest): { readonly scope: TenantScope } {
-  const [scheme, key] = (request.headers.authorization ?? '').split(' ')
-  const digest = createHash('sha256')
-    .update(key ?? '')
-    .digest()
-  let found: AnalystConfiguration | null = null
-  // All are compared, in constant time each: the answer's time tells nothing about which key is close.
-  for (const analyst of analysts) {
-    const wanted = Buffer.from(analyst.keySha256, 'hex')
-    if (wanted.length === digest.length && timingSafeEqual(wanted, digest)) found = analyst
-  }
-  if (found === null || scheme?.toLowerCase() !== 'bearer')
-    throw new WeirError('unauthorized', 'no analyst has this key')
-  return { scope: found.tenants.includes('*') ? null : found.tenants }
-}
-
-function invalid(detail: string): WeirError {
-  return new WeirError('invalid_value', detail, { publicDetail: detail })
-}
-
-/** RFC 9457 problem details; what operators need goes to the log under the same correlation id. */
-function handleErrors(app: FastifyInstance, log: Log): void {
-  app.setNotFoundHandler(async (_request, reply) => await problem(reply, 'not_found', undefined))
-  app.setErrorHandler(async (error, _request, reply) => {
-    if (error instanceof WeirError && errorCatalogue[error.code].status !== 0) {
-      return await problem(reply, error.code, error.publicDetail)
-    }
-    const isAway = error instanceof WeirError && error.retriable
-    const correlationId = randomUUID()
-    log.error({ err: error, correlationId }, 'a request failed')
-    return await problem(reply, isAway ? 'temporarily_unavailable' : 'internal', undefined, correlationId)
-  })
-}
-
-async function problem(reply: FastifyReply, code: ErrorCode, detail: string | undefined, correlationId = randomUUID()) {
-  const { status, title, remedy } = errorCatalogue[code]
-  if (status === 401) reply.header('www-authenticate', 'Bearer')
-  if (status === 503) reply.header('retry-after', '2')
-  return await reply
-    .status(status)
-    .type('application/problem+json')
-    .send({
-      type: `https://weir.dev/problems/${code.replaceAll('_', '-')}`,
-      title,
-      status,
-      detail: detail ?? remedy,
-      correlation_id: correlationId,
-    })
+  const analyst = bearerOf(analysts, request.headers.authorization)
+  if (analyst === null) throw new WeirError('unauthorized', 'no analyst has this key')
+  return { scope: analyst.tenants.includes('*') ? null : analyst.tenants }
 }

@@ -121,6 +121,8 @@ function sentenceOf(row: StoryRow, times: number): string {
     case 'parked':
       return `it was parked${because}.`
     case 'outcome':
+      if (row.verdict === 'no_report')
+        return `agent ${row.agent ?? '?'} did not report on attempt ${row.attempt ?? '?'} in time.`
       return `agent ${row.agent ?? '?'} reported ${row.verdict ?? '?'} for attempt ${row.attempt ?? '?'}${because}.`
     case 'action_intent':
       return `agent ${row.agent ?? '?'} was about to call ${row.detail ?? '?'}.`
@@ -159,6 +161,8 @@ function verdictSentence(row: StoryRow, times: number, because: string): string 
     stale: 'found it stale',
     parked: 'parked it',
     unrouted: 'found no route for it',
+    completed: 'noted that it is done',
+    ignored: 'ignored a report',
   }
   const decision = row.decisionId === null ? '' : ` as decision ${row.decisionId}`
   return `policy ${verbs[verdict ?? ''] ?? `decided ${verdict ?? '?'}`}${agent}${attempt}${decision}${because}.`

@@ -178,6 +178,8 @@ function inputOf(context: OutputContext, record: LogRecord) {
     charges: [],
     notBeforeMs: null,
     waitingEvent: null,
+    delivery: null,
+    report: null,
     configVersion: '',
     atMs: context.nowMs,
     appendedAtMs: record.timestampMs,

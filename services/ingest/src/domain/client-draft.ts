@@ -1,8 +1,8 @@
+import { rfc3339Ms } from '@weir/core'
 import type { RawEventHeader } from '@weir/schemas'
 import { refusal, textRefusal, type ApiClient, type ReadEvent, type Refusal } from './client-event.ts'
 import { businessKeyOf, maxBytes, pathText, type KeyOrigin } from './event-draft.ts'
 import type { JsonView } from './json-body.ts'
-import { rfc3339Ms } from './rfc3339.ts'
 
 /** What a client says of its event beside the data; `null` where it says nothing. */
 export interface StatedFields {

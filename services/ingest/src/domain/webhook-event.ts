@@ -6,7 +6,7 @@ import { headerBytes, headerText, singleHeader, type HeaderMap } from './header-
 import { parseJson, scalarAt, type JsonFault, type JsonView } from './json-body.ts'
 import { sliceAt } from './json-scan.ts'
 import { isJsonType, mediaType } from './media-type.ts'
-import { eventTimeMs } from './rfc3339.ts'
+import { eventTimeMs } from './event-time.ts'
 import type { WebhookSource } from './webhook-source.ts'
 
 /** Type of a verified delivery whose body or id cannot be read. */

@@ -20,6 +20,7 @@ export function claimParameters(
     at.configVersion,
     ...proposalArrays(requests),
     ...askArrays(requests),
+    ...deliveryArrays(requests),
   ]
 }
 
@@ -40,7 +41,20 @@ function proposalArrays(requests: readonly ClaimRequest[]): SqlValue[] {
     cases.map(({ item }) => item.event.orderingKey),
     cases.map(({ item }) => item.origin.logId),
     cases.map(({ item }) => item.origin.offset),
-    requests.map(({ proposal, mayWait }) => (mayWait ? proposal.case.item.eventBytes : null)),
+    requests.map(({ proposal, keepsEvent }) => (keepsEvent ? proposal.case.item.eventBytes : null)),
+  ]
+}
+
+/** What the ledger keeps of a delivery beside its verdict. */
+function deliveryArrays(requests: readonly ClaimRequest[]): SqlValue[] {
+  const cases = requests.map(({ proposal }) => proposal.case)
+  return [
+    cases.map(({ item }) => item.event.eventKey),
+    cases.map(({ version }) => version?.kind ?? null),
+    cases.map(({ version }) => version?.text ?? null),
+    cases.map(({ terms }) => terms?.maxAttempts ?? null),
+    cases.map(({ terms }) => terms?.backoffMs ?? null),
+    cases.map(({ terms }) => terms?.deadlineMs ?? null),
   ]
 }
 

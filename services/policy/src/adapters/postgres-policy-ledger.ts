@@ -24,7 +24,8 @@ interface LookRow {
 
 const lookSql = `
 select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms,
-  (select coalesce(jsonb_agg(to_jsonb(v) || jsonb_build_object('override_code', o.code, 'override_detail', o.detail)
+  (select coalesce(jsonb_agg(to_jsonb(v) || jsonb_build_object('override_code', o.code, 'override_detail', o.detail,
+     'delivery', policy.terms_of(v.decision_id, v.verdict))
      order by v."offset", v.agent), '[]')
    from policy.verdict v left join policy.override o on o.decision_id = v.decision_id and o.attempt = v.attempt
    where (v.decision_id, v.attempt) in (
@@ -43,7 +44,7 @@ select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms,
      order by n."offset" limit q.at_most
    ) w) as waiting`
 
-const claimSql = `select * from policy.claim(${parameters(31)})`
+const claimSql = `select * from policy.claim(${parameters(37)})`
 
 /** Only deliveries whose own event is known committed; the first of each group, in order. */
 const candidatesSql = `
@@ -65,7 +66,7 @@ select count(*) as depth, min(not_before_ms) as oldest_due_ms, (extract(epoch fr
 from policy.waiting where partition = $1`
 
 const fetchSql = `
-select decision_id, agent, next_attempt, log_id, partition, "offset", event, rate_reserved
+select decision_id, agent, next_attempt, log_id, partition, "offset", event, rate_reserved, cause
 from policy.waiting where partition = $1 and decision_id = any ($2::uuid[]) and ended_attempt is null`
 
 function parameters(count: number): string {
@@ -94,9 +95,10 @@ interface WaitingRow {
   readonly offset: number
   readonly event: Buffer
   readonly rate_reserved: boolean
+  readonly cause: 'due' | 'again'
 }
 
-/** The ledger in Postgres: migration 000004. Each write is one function call that begins by proving ownership. */
+/** The ledger in Postgres: migrations 000004 and 000008. Each write is one function call that begins by proving ownership. */
 export class PostgresPolicyLedger implements PolicyLedger {
   readonly #db: Database
 
@@ -201,6 +203,7 @@ export class PostgresPolicyLedger implements PolicyLedger {
       offset: row.offset,
       event: row.event,
       rateReserved: row.rate_reserved,
+      cause: row.cause,
     }))
   }
 
@@ -215,7 +218,7 @@ export class PostgresPolicyLedger implements PolicyLedger {
   }
 
   async restore(ownership: Ownership, rows: Restoration): Promise<number | null> {
-    const sql = `select policy.restore(${parameters(26)}) as restored`
+    const sql = `select policy.restore(${parameters(28)}) as restored`
     const [row] = await this.#db.query<{ restored: number }>(sql, restoreParameters(ownership, rows))
     const restored = row?.restored ?? -1
     if (restored < 0) return null

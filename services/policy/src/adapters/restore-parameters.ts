@@ -35,6 +35,8 @@ export function restoreParameters({ partition, epoch }: Ownership, rows: Restora
     waiting.map(({ row }) => row.origin.offset),
     waiting.map(({ row }) => row.event),
     waiting.map(({ row }) => row.rateReserved),
-    rows.ended.slice(),
+    waiting.map(({ decision }) => decision.eventKey),
+    rows.ended.map(({ decisionId }) => decisionId),
+    rows.ended.map(({ attempt }) => attempt),
   ]
 }

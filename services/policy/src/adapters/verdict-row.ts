@@ -18,6 +18,7 @@ export interface VerdictRow {
   readonly config_version: string
   readonly override_code: string | null
   readonly override_detail: string | null
+  readonly delivery: StoredVerdict['delivery']
 }
 
 export function verdictOf(row: VerdictRow): StoredVerdict {
@@ -36,6 +37,7 @@ export function verdictOf(row: VerdictRow): StoredVerdict {
     notBeforeMs: row.not_before_ms,
     atMs: row.at_ms,
     configVersion: row.config_version,
+    delivery: row.delivery,
     override: code === null ? null : { code, detail: detail ?? '' },
   }
 }

@@ -1,21 +1,36 @@
-import { decisionId, type RouteConfiguration } from '@weir/core'
+import { decisionId } from '@weir/core'
 import type { ClaimRequest, GroupQuestion, StoredVerdict, WaitingPlace } from '../ports.ts'
 import { groupOf, type Case, type Item } from './case.ts'
 import type { Proposal } from './judge.ts'
 import { routedAgents } from './routing.ts'
+import { termsOf, type TermRules } from './terms.ts'
+import { comparedVersion } from './version.ts'
 
 /** The deliveries an item stands for: one per routed agent, one without an agent when there is none, or the one that is released. */
-export function casesOf(item: Item, routes: readonly RouteConfiguration[]): Case[] {
+export function casesOf(item: Item, rules: TermRules): Case[] {
   const { event, admissionId, release } = item
+  const version = event.version === null ? null : comparedVersion(event.version)
   if (release !== null) {
-    const { agent, decisionId: id, attempt, rateReserved } = release
-    return [{ item, agent, agents: [agent], decisionId: id, attempt, rateReserved }]
+    const { agent, decisionId: id, attempt, rateReserved, isAgain } = release
+    const terms = termsOf(rules, event, agent)
+    return [{ item, agent, agents: [agent], decisionId: id, attempt, rateReserved, isAgain, version, terms }]
   }
-  const routed = routedAgents(routes, event)
+  const routed = routedAgents(rules.routes, event)
   const agents = routed.length === 0 ? [''] : routed
   return agents.map(agent => {
     const id = decisionId(event.eventKey, admissionId, agent, 'policy')
-    return { item, agent, agents: routed, decisionId: id, attempt: 0, rateReserved: false }
+    const terms = termsOf(rules, event, agent)
+    return {
+      item,
+      agent,
+      agents: routed,
+      decisionId: id,
+      attempt: 0,
+      rateReserved: false,
+      isAgain: false,
+      version,
+      terms,
+    }
   })
 }
 
@@ -83,6 +98,7 @@ export function claimRequests(proposals: readonly Proposal[]): ClaimRequest[] {
     groups.set(key, group)
     const isDeferrable = proposal.verdict === 'defer' || proposal.ceilings.some(ask => ask.onExhaust === 'defer')
     group.mayWait ||= isDeferrable
-    return { proposal, group: group.number, mayWait: group.mayWait }
+    // A delivery whose agent reports may have to go out again.
+    return { proposal, group: group.number, keepsEvent: group.mayWait || proposal.case.terms !== null }
   })
 }

@@ -1,11 +1,13 @@
 import type { Coordinate, LogRecord } from '@weir/core'
 import type { DecisionCharge, DecisionReason, RawEvent } from '@weir/schemas'
+import type { DeliveryTerms } from './terms.ts'
+import type { ComparedVersion } from './version.ts'
 
 export type Reason = DecisionReason
 export type Charge = DecisionCharge
 
 /** What policy may answer at this depth. */
-export type Verdict = 'allow' | 'defer' | 'deny' | 'unrouted' | 'parked'
+export type Verdict = 'allow' | 'defer' | 'deny' | 'stale' | 'unrouted' | 'parked'
 
 /** An input record that can be judged: an event, or the release of one delivery of an event. */
 export interface Item {
@@ -24,6 +26,8 @@ interface Released {
   readonly attempt: number
   readonly agent: string
   readonly rateReserved: boolean
+  /** It was delivered before and failed without effects. */
+  readonly isAgain: boolean
 }
 
 /** One delivery to be judged: an event for one agent, at one attempt. */
@@ -37,6 +41,12 @@ export interface Case {
   readonly attempt: number
   /** A former deferral holds a rate slot for it. */
   readonly rateReserved: boolean
+  /** A further attempt of a delivery that failed without effects: its ceilings are charged already. */
+  readonly isAgain: boolean
+  /** Version of its object, where it has one that can be compared. */
+  readonly version: ComparedVersion | null
+  /** Null when its agent does not report. */
+  readonly terms: DeliveryTerms | null
 }
 
 /** Deliveries of one agent and ordering key keep their order. */

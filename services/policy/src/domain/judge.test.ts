@@ -50,7 +50,7 @@ function subject(
   const { hops = 0, isRelease = false, ...rest } = more
   const decisionId = `decision-${offset}`
   const record = { topic: 't', partition: 0, offset, timestampMs: 0, key: null, value: null, headers: [] }
-  const released = { decisionId, attempt: 1, agent: 'triage', rateReserved: false }
+  const released = { decisionId, attempt: 1, agent: 'triage', rateReserved: false, isAgain: false }
   return {
     item: {
       record,
@@ -65,6 +65,9 @@ function subject(
     decisionId,
     attempt: isRelease ? 1 : 0,
     rateReserved: false,
+    isAgain: false,
+    version: null,
+    terms: null,
     ...rest,
   }
 }
@@ -193,6 +196,6 @@ describe('what the ledger is given', () => {
       ceilings: [],
     })
     const requests = claimRequests([proposal(1, 'allow'), proposal(2, 'defer'), proposal(3, 'allow')])
-    expect(requests.map(({ mayWait }) => mayWait)).toEqual([false, true, true])
+    expect(requests.map(({ keepsEvent }) => keepsEvent)).toEqual([false, true, true])
   })
 })

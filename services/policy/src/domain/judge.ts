@@ -6,7 +6,7 @@ import { gates } from './gates/table.ts'
 /** A verdict as far as the gates can tell; the ledger has the last word on ceilings. */
 export interface Proposal {
   readonly case: Case
-  readonly verdict: Exclude<Verdict, 'parked'>
+  readonly verdict: Exclude<Verdict, 'parked' | 'stale'>
   readonly reasons: readonly Reason[]
   readonly notBeforeMs: number | null
   readonly ceilings: readonly CeilingAsk[]

@@ -28,6 +28,8 @@ export interface WaitingDelivery {
   readonly offset: number
   readonly event: Buffer
   readonly rateReserved: boolean
+  /** `again`: its agent reported a failure without effects. */
+  readonly cause: 'due' | 'again'
 }
 
 /** Deliveries of one agent and ordering key that may be released together at most. */
@@ -95,10 +97,10 @@ export function releaseOf(waiting: WaitingDelivery, event: RawEvent, releasedAtM
     eventKeyText: event.eventKeyText,
     orderingKey: event.orderingKey,
     admissionId: event.deliveryId,
-    cause: 'due',
+    cause: waiting.cause,
     event: waiting.event,
     input: { logId: waiting.logId, partition: waiting.partition, offset: waiting.offset },
-    effects: '',
+    effects: waiting.cause === 'again' ? 'none' : '',
     rateReserved: waiting.rateReserved,
     releasedAtMs,
     run: event.run,

@@ -11,8 +11,8 @@ interface RestoredVerdict {
 
 export interface Restoration {
   readonly verdicts: readonly RestoredVerdict[]
-  /** Deliveries whose last emitted verdict ended them. */
-  readonly ended: readonly string[]
+  /** Deliveries whose last emitted verdict ended their wait, and its attempt. */
+  readonly ended: readonly { readonly decisionId: string; readonly attempt: number }[]
   /** Deliveries that were allowed and that the agent's topic refused then. */
   readonly parked: readonly Decision[]
 }
@@ -22,7 +22,9 @@ export const topicGate = 'agent_topic'
 
 /** The rows that policy's own decisions tell of. Decisions without a delivery (unreadable records) left no rows. */
 export function restorationOf(decisions: readonly Decision[]): Restoration {
-  const mine = decisions.filter(decision => decision.stage === 'policy' && decision.tenant !== '')
+  const mine = decisions.filter(
+    decision => decision.stage === 'policy' && decision.tenant !== '' && decision.report === null,
+  )
   const last = new Map<string, number>()
   for (const { decisionId, attempt } of mine) last.set(decisionId, Math.max(attempt, last.get(decisionId) ?? 0))
   const verdicts = mine.map(decision => ({
@@ -34,7 +36,7 @@ export function restorationOf(decisions: readonly Decision[]): Restoration {
   )
   return {
     verdicts,
-    ended: ended.map(({ decisionId }) => decisionId),
+    ended: ended.map(({ decisionId, attempt }) => ({ decisionId, attempt })),
     parked: mine.filter(({ verdict, reasons }) => verdict === 'parked' && reasons[0]?.gate === topicGate),
   }
 }

@@ -9,6 +9,9 @@ const route = (agents: string[], types: string[], sources = ['github']): RouteCo
   sources,
   types,
   agents,
+  maxAttempts: 5,
+  backoffSeconds: 10,
+  deadlineSeconds: 900,
 })
 const event = (type: string, source = 'github', tenant = 'acme') => ({ type, source, tenant })
 

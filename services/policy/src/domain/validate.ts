@@ -1,5 +1,5 @@
 import { isUuid, textFault } from '@weir/core'
-import type { RawEvent, Release } from '@weir/schemas'
+import type { Outcome, RawEvent, Release } from '@weir/schemas'
 
 const maxTextBytes = 1024
 
@@ -37,4 +37,25 @@ export function releaseFault(release: Release): string | null {
   if (!Number.isInteger(release.attempt) || release.attempt < 1) return `attempt is ${release.attempt}, not at least 1`
   if (textFault(release.agent, 128) !== null) return 'agent is not an agent name'
   return null
+}
+
+const maxDetailBytes = 2_048
+
+/** Why a report cannot be settled, or null. */
+export function outcomeFault(outcome: Outcome): string | null {
+  const { decisionId, attempt, status, effects, detail, eventKey } = outcome
+  if (!isUuid(decisionId)) return 'decisionId is not a UUID in lower case'
+  if (!Number.isInteger(attempt) || attempt < 0) return `attempt is ${attempt}, not at least 0`
+  if (!['completed', 'failed', 'no_report'].includes(status)) return 'status is neither completed nor failed'
+  if (status === 'failed' && !['none', 'unknown', 'done'].includes(effects)) {
+    return 'effects of a failure are none, unknown or done'
+  }
+  if (eventKey.length !== 32) return `eventKey has ${eventKey.length} bytes, not 32`
+  const { tenant, agent, orderingKey, eventKeyText, run, rootEvent, cause } = outcome
+  for (const [name, text] of Object.entries({ tenant, agent, orderingKey, eventKeyText, run, rootEvent, cause })) {
+    const fault = text === null ? null : textFault(text, maxTextBytes)
+    if (fault !== null) return `${name} is ${fault}`
+  }
+  const fault = detail === null || detail === '' ? null : textFault(detail, maxDetailBytes)
+  return fault === null ? null : `detail is ${fault}`
 }

@@ -3,7 +3,7 @@ import { attemptKey, casesOf, claimRequests, heldUp, questionsOf } from '../doma
 import { groupOf, type Case, type Item } from '../domain/case.ts'
 import type { RateAnswer } from '../domain/gates/gate.ts'
 import { judgeCase, type JudgeContext, type Judgement, type Proposal } from '../domain/judge.ts'
-import { unreadableOutputs, type OutputContext } from '../domain/outputs.ts'
+import { unreadableOutputs, type OutputContext } from '../domain/records.ts'
 import { eventFault, releaseFault } from '../domain/validate.ts'
 import type { Decoded, Look, RateRequest, StoredVerdict } from '../ports.ts'
 import type { PolicyOptions } from './policy-options.ts'
@@ -35,7 +35,7 @@ export async function judgeBatch(
 ): Promise<JudgedBatch | null> {
   const { ledger, metrics, configVersion, faultPoint } = options
   const { items, faults } = await readItems(options, batch)
-  const cases = onceEach(items.flatMap(item => casesOf(item, options.routes)))
+  const cases = onceEach(items.flatMap(item => casesOf(item, options)))
   const look = await ledger.look(batch, cases, questionsOf(cases))
   const stored = look.stored.filter(row => row.logId === batch.logId && row.partition === batch.partition)
   const isKnown = knownCases(cases, look.stored, stored, metrics)
@@ -112,7 +112,8 @@ async function releaseItem({ codec }: PolicyOptions, record: LogRecord): Promise
   const fault = releaseFault(release) ?? eventFault(inner.value)
   if (fault !== null) return { kind: 'fault', code: 'invalid_event', detail: fault }
   const { event: eventBytes, admissionId, input: origin } = release
-  return { kind: 'ok', value: { record, event: inner.value, eventBytes, admissionId, origin, release } }
+  const released = { ...release, isAgain: release.cause === 'again' }
+  return { kind: 'ok', value: { record, event: inner.value, eventBytes, admissionId, origin, release: released } }
 }
 
 /** The first record of an attempt stands for it; further ones in the batch are repeats. */

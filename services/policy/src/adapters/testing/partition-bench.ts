@@ -15,12 +15,12 @@ import {
   type StageBatch,
 } from '@weir/core'
 import type { Codec } from '@weir/kafka'
-import type { Decision, RawEvent } from '@weir/schemas'
+import type { Decision, Outcome, RawEvent } from '@weir/schemas'
 import { PolicyService, type PolicyOptions } from '../../service.ts'
 
 export const topics = topicNames()
 
-type LogName = 'events' | 'released'
+type LogName = 'events' | 'released' | 'outcomes'
 
 export interface BenchOptions extends Omit<PolicyOptions, 'topics' | 'publisher' | 'partitions'> {
   readonly rawCodec: Codec
@@ -31,10 +31,17 @@ export interface BenchOptions extends Omit<PolicyOptions, 'topics' | 'publisher'
 
 export class PartitionBench {
   readonly #options: BenchOptions
-  readonly logs: Record<LogName, LogRecord[]> = { events: [], released: [] }
-  readonly committed: Record<LogName, number> = { events: 0, released: 0 }
+  readonly logs: Record<LogName, LogRecord[]> = { events: [], released: [], outcomes: [] }
+  readonly committed: Record<LogName, number> = { events: 0, released: 0, outcomes: 0 }
   /** What was committed, in order. */
   readonly outputs: OutRecord[] = []
+  /** Appends to the released and outcomes logs. */
+  readonly publisher = {
+    publish: (records: readonly OutRecord[]): Promise<void> => {
+      for (const record of records) this.#append(record.topic === topics.outcomes ? 'outcomes' : 'released', record)
+      return Promise.resolve()
+    },
+  }
   handler: PolicyService
   ownership: Ownership
 
@@ -45,11 +52,7 @@ export class PartitionBench {
   }
 
   newHandler(overrides: Partial<PolicyOptions> = {}): PolicyService {
-    const publish = (records: readonly OutRecord[]): Promise<void> => {
-      for (const record of records) this.#append('released', record)
-      return Promise.resolve()
-    }
-    return new PolicyService({ ...this.#options, topics, partitions: 6, publisher: { publish }, ...overrides })
+    return new PolicyService({ ...this.#options, topics, partitions: 6, publisher: this.publisher, ...overrides })
   }
 
   /** Another instance becomes the owner: a new handler that remembers nothing. */
@@ -62,7 +65,7 @@ export class PartitionBench {
   }
 
   positions(): LogPosition[] {
-    return (['events', 'released'] as const).map(name => ({
+    return (['events', 'released', 'outcomes'] as const).map(name => ({
       topic: topics[name],
       logId: this.#options.logIds[name],
       emittedBelow: this.committed[name],
@@ -78,6 +81,12 @@ export class PartitionBench {
     const { rawCodec } = this.#options
     const key = Buffer.from(event.orderingKey)
     return this.#append('events', { key, value: rawCodec.encode('RawEvent', event), headers: [] })
+  }
+
+  /** What an agent reports, as policy's HTTP side would write it. */
+  report(outcome: Outcome): LogRecord {
+    const key = Buffer.from(outcome.orderingKey)
+    return this.#append('outcomes', { key, value: this.#options.rawCodec.encode('Outcome', outcome), headers: [] })
   }
 
   #append(name: LogName, record: Pick<OutRecord, 'key' | 'value' | 'headers'>): LogRecord {
@@ -125,6 +134,7 @@ export class PartitionBench {
     await this.tick()
     await this.step('events')
     await this.step('released')
+    await this.step('outcomes')
   }
 
   decisions(records: readonly OutRecord[] = this.outputs): Decision[] {

@@ -7,6 +7,7 @@ import { createMetrics } from '@weir/runtime'
 import { Redis } from 'ioredis'
 import { createPolicyMetrics } from '../../metrics.ts'
 import { createAvroPolicyCodec } from '../avro-policy-codec.ts'
+import { PostgresDeliveryLedger } from '../postgres-delivery-ledger.ts'
 import { PostgresPolicyLedger } from '../postgres-policy-ledger.ts'
 import { RedisRateLimiter } from '../redis-rate-limiter.ts'
 import { PartitionBench, type BenchOptions } from './partition-bench.ts'
@@ -19,11 +20,15 @@ export const toTriage: RouteConfiguration = {
   sources: ['github'],
   types: ['*'],
   agents: ['triage'],
+  maxAttempts: 3,
+  backoffSeconds: 10,
+  deadlineSeconds: 60,
 }
 
 export interface World {
   readonly budgets?: readonly BudgetConfiguration[]
   readonly routes?: readonly RouteConfiguration[]
+  readonly reporting?: readonly string[]
 }
 
 export interface Places {
@@ -85,15 +90,17 @@ export class PolicyFixture {
     return keys.length === 0 ? 0 : await this.#redis.del(...keys)
   }
 
-  benchOptions({ budgets = [], routes = [toTriage] }: World = {}): BenchOptions {
+  benchOptions({ budgets = [], routes = [toTriage], reporting = [] }: World = {}): BenchOptions {
     return {
       routes,
+      reportingAgents: new Set(reporting),
       rules: { budgets, maxHops: 3 },
       configVersion: 'v1',
       limiter: this.limiter,
       log: silent,
       metrics: createPolicyMetrics(createMetrics('policy-test')),
       ledger: new PostgresPolicyLedger(this.#db),
+      deliveries: new PostgresDeliveryLedger(this.#db),
       codec: createAvroPolicyCodec(this.#codec),
       // Only durations are measured with it; each reading is later than any pause.
       clock: { nowMs: () => (this.#nowMs += 5_000) },
@@ -101,7 +108,11 @@ export class PolicyFixture {
       rawCodec: this.#codec,
       owners: createOwnerStore(this.#db),
       partition: this.#lastNumber++,
-      logIds: { events: formatUuid(randomBytes(16)), released: formatUuid(randomBytes(16)) },
+      logIds: {
+        events: formatUuid(randomBytes(16)),
+        released: formatUuid(randomBytes(16)),
+        outcomes: formatUuid(randomBytes(16)),
+      },
     }
   }
 

@@ -1,7 +1,13 @@
 const pattern = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))$/
 
-/** Milliseconds since 1970 of an RFC 3339 time; `null` when it is not one. A leap second counts as the second after. */
-export function rfc3339Ms(text: string): number | null {
+/** A time as seconds since 1970 and the digits of its fraction, which may be more than milliseconds hold. */
+export interface Instant {
+  readonly seconds: number
+  readonly fraction: string
+}
+
+/** An RFC 3339 time; `null` when it is not one. A leap second counts as the second after. */
+export function rfc3339Instant(text: string): Instant | null {
   const match = pattern.exec(text)
   if (match === null) return null
   const part = (index: number): number => Number(match[index] ?? '0')
@@ -9,17 +15,15 @@ export function rfc3339Ms(text: string): number | null {
   const [offsetHours, offsetMinutes] = [part(9), part(10)]
   if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return null
   if (hour > 23 || minute > 59 || second > 60 || offsetHours > 23 || offsetMinutes > 59) return null
-  const milliseconds = Math.floor(Number(`0.${match[7] ?? '0'}`) * 1000)
   const offset = (match[8] === '-' ? -1 : 1) * (offsetHours * 60 + offsetMinutes)
   const seconds = daysSinceEpoch(year, month, day) * 86_400 + hour * 3600 + (minute - offset) * 60 + second
-  return seconds * 1000 + milliseconds
+  return { seconds, fraction: match[7] ?? '' }
 }
 
-/** A provider's event time: RFC 3339 text, or a number of seconds (milliseconds from 10^11 on, which as seconds is the year 5138). */
-export function eventTimeMs(text: string): number | null {
-  if (/^\d{1,10}(\.\d{1,9})?$/.test(text) || /^\d{11}(\.\d{1,9})?$/.test(text)) return Math.floor(Number(text) * 1000)
-  if (/^\d{12,15}$/.test(text)) return Number(text)
-  return rfc3339Ms(text)
+/** Milliseconds since 1970 of an RFC 3339 time, rounded down; `null` when it is not one. */
+export function rfc3339Ms(text: string): number | null {
+  const instant = rfc3339Instant(text)
+  return instant === null ? null : instant.seconds * 1000 + Math.floor(Number(`0.${instant.fraction || '0'}`) * 1000)
 }
 
 function daysInMonth(year: number, month: number): number {

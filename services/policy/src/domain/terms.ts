@@ -1,0 +1,40 @@
+import type { RouteConfiguration } from '@weir/core'
+import { matches } from './routing.ts'
+
+/** What holds for a delivery to an agent that reports; stored with it, so that a change of the configuration changes no open one. */
+export interface DeliveryTerms {
+  /** How often it is delivered at most. */
+  readonly maxAttempts: number
+  /** Wait before the second delivery, milliseconds; doubles each time. */
+  readonly backoffMs: number
+  /** Time the agent has to report, milliseconds. */
+  readonly deadlineMs: number
+}
+
+export interface TermRules {
+  readonly routes: readonly RouteConfiguration[]
+  /** Agents with `outcomes: required`. */
+  readonly reportingAgents: ReadonlySet<string>
+}
+
+const withoutRoute: DeliveryTerms = { maxAttempts: 5, backoffMs: 10_000, deadlineMs: 900_000 }
+
+/** Terms of the first route that takes the event to the agent; null when the agent does not report. */
+export function termsOf(
+  { routes, reportingAgents }: TermRules,
+  event: { readonly tenant: string; readonly source: string; readonly type: string },
+  agent: string,
+): DeliveryTerms | null {
+  if (!reportingAgents.has(agent)) return null
+  const route = routes.find(
+    ({ tenant, agents, sources, types }) =>
+      tenant === event.tenant &&
+      agents.includes(agent) &&
+      sources.some(pattern => matches(pattern, event.source)) &&
+      types.some(pattern => matches(pattern, event.type)),
+  )
+  // The route may be gone since the event was deferred.
+  if (route === undefined) return withoutRoute
+  const { maxAttempts, backoffSeconds, deadlineSeconds } = route
+  return { maxAttempts, backoffMs: backoffSeconds * 1_000, deadlineMs: deadlineSeconds * 1_000 }
+}
