@@ -1,7 +1,7 @@
 // One instance of a service as its main.ts wires it, over the simulated ports.
 import type { Broker, Clock, Log, OwnerStore, StageHandler } from '@weir/core'
 import { WeirError } from '@weir/core'
-import { DedupService } from '@weir/dedup'
+import { DedupService, createSourceRules } from '@weir/dedup'
 import { createSimulatedBroker, lostAnswer, runStage, type RunningStage, type StageOptions } from '@weir/kafka'
 import { Life, type Service } from './network.ts'
 import type { StageName } from './scenario.ts'
@@ -211,7 +211,7 @@ export class Instance {
           ),
       },
       codec,
-      sources: { onPayloadChange: () => 'flag' },
+      sources: createSourceRules({ sources: [], clients: [] }),
       clock,
       metrics: { decided: () => undefined, cacheAnswered: () => undefined, payloadDiffers: () => undefined },
       cacheEntries: scenario.cacheEntries,

@@ -49,6 +49,12 @@ export interface BusinessKeyRule {
   readonly paths: readonly Pointer[]
 }
 
+/** Another window for some event types of a source; the first rule that names the type counts. `*` at the end matches any rest. */
+export interface TypeWindow {
+  readonly types: readonly string[]
+  readonly windowSeconds: number
+}
+
 export interface SourceConfiguration {
   readonly name: string
   readonly tenant: string
@@ -61,6 +67,7 @@ export interface SourceConfiguration {
   readonly paths: EventPaths
   readonly businessKey: BusinessKeyRule | null
   readonly windowSeconds: number
+  readonly typeWindows: readonly TypeWindow[]
   /** What dedup does with a known key and another payload. */
   readonly onPayloadChange: 'flag' | 'park'
   readonly maxBodyBytes: number
@@ -75,6 +82,7 @@ export interface ClientConfiguration {
   readonly paths: EventPaths
   readonly businessKey: BusinessKeyRule | null
   readonly windowSeconds: number
+  readonly typeWindows: readonly TypeWindow[]
   readonly maxBodyBytes: number
 }
 

@@ -1,4 +1,5 @@
 export { configSchema } from './config.ts'
 export { DedupService, type DedupOptions } from './service.ts'
+export { createSourceRules } from './domain/source-rules.ts'
 export { createClaimLedger } from './adapters/postgres-claim-ledger.ts'
 export { createDedupCodec } from './adapters/codec.ts'

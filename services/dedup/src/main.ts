@@ -13,6 +13,7 @@ import {
 import { createDedupCodec } from './adapters/codec.ts'
 import { createClaimLedger } from './adapters/postgres-claim-ledger.ts'
 import { configSchema, readConfig } from './config.ts'
+import { createSourceRules } from './domain/source-rules.ts'
 import { createDedupMetrics } from './metrics.ts'
 import { DedupService } from './service.ts'
 
@@ -33,15 +34,12 @@ async function start({ env, log, metrics, lifecycle, clock }: ServiceContext): P
   lifecycle.onStop('kafka', () => broker.close())
   const codec = createDedupCodec(await createCodec({ registryUrl: settings.WEIR_SCHEMA_REGISTRY_URL, log }))
 
-  const rules = new Map(
-    configuration.sources.map(source => [`${source.tenant}/${source.name}`, source.onPayloadChange]),
-  )
   const handler = new DedupService({
     topics,
     partitions: settings.WEIR_TOPIC_PARTITIONS,
     ledger: createClaimLedger(db),
     codec,
-    sources: { onPayloadChange: (tenant, source) => rules.get(`${tenant}/${source}`) ?? 'flag' },
+    sources: createSourceRules(configuration),
     clock,
     metrics: createDedupMetrics(metrics),
     cacheEntries: settings.WEIR_DEDUP_CACHE_ENTRIES,

@@ -62,7 +62,17 @@ export interface DedupCodec {
   encodeState(state: KeyState): Buffer
 }
 
+export interface WindowedEvent {
+  readonly tenant: string
+  readonly source: string
+  readonly type: string
+}
+
 /** What the configuration says about the sources; sources it does not know follow the default. */
 export interface SourceRules {
   onPayloadChange(tenant: string, source: string): 'flag' | 'park'
+  /** How long a repeat of this event is recognised, milliseconds of log-append time. */
+  windowMs(event: WindowedEvent): number
+  /** How long its claims are kept at least: the window, or that of another source that shares its business key's space. */
+  keptMs(event: WindowedEvent & { readonly businessKey: { readonly space: string } | null }): number
 }

@@ -18,6 +18,7 @@ import { KeyCache } from './domain/key-cache.ts'
 import { forwardedRecord, outputsOf, unreadableOutputs, type OutputContext } from './domain/outputs.ts'
 import { restoredClaims } from './domain/restore.ts'
 import { eventFault } from './domain/validate.ts'
+import { ageMs, isOutsideWindow } from './domain/window.ts'
 import type { DedupMetrics } from './metrics.ts'
 import type { ClaimAnswer, ClaimLedger, ClaimRequest, DedupCodec, Holder, SourceRules } from './ports.ts'
 
@@ -138,10 +139,27 @@ export class DedupService implements StageHandler {
         continue
       }
       const right = partitionOf(decoded.value.orderingKey, partitions)
-      if (right === batch.partition) judged.push({ record, event: decoded.value })
-      else answers.set(record.offset, [forwardedRecord(output, record, right)])
+      if (right !== batch.partition) {
+        answers.set(record.offset, [forwardedRecord(output, record, right)])
+        continue
+      }
+      const one = { record, event: decoded.value }
+      const outside = this.#outsideWindow(one)
+      // It claims nothing either: its key may have been forgotten, so it can be neither let through nor called a repeat.
+      if (outside === null) judged.push(one)
+      else this.#note(one, outside, output, answers, one.event.copies)
     }
     return { judged, answers }
+  }
+
+  #outsideWindow({ record, event }: Judged): Finding | null {
+    // Whoever replays an event wants it now, however old it is.
+    if (event.replayId !== null) return null
+    const age = ageMs(event, record.timestampMs)
+    const windowMs = this.#options.sources.windowMs(event)
+    if (!isOutsideWindow(age, windowMs)) return null
+    const detail = `the event was ${age} ms old when it was appended, its window is ${windowMs} ms`
+    return { kind: 'parked', reason: 'outside_window', detail, original: null }
   }
 
   #answerFromCache(

@@ -9,6 +9,7 @@ import type {
   RouteConfiguration,
   SecretReference,
   SourceConfiguration,
+  TypeWindow,
   WeirConfiguration,
 } from '@weir/core'
 import type { ConfigurationDocument } from './document-schema.ts'
@@ -72,6 +73,7 @@ async function buildSource(
     paths: buildPaths(source),
     businessKey: buildBusinessKey(source.businessKey),
     windowSeconds: source.window,
+    typeWindows: buildTypeWindows(source.typeWindows),
     onPayloadChange: source.onPayloadChange,
     maxBodyBytes: source.maxBody,
   }
@@ -90,8 +92,13 @@ async function buildClient(
     paths: buildPaths(client),
     businessKey: buildBusinessKey(client.businessKey),
     windowSeconds: client.window,
+    typeWindows: buildTypeWindows(client.typeWindows),
     maxBodyBytes: client.maxBody,
   }
+}
+
+function buildTypeWindows(rules: ConfigurationDocument['sources'][string]['typeWindows']): TypeWindow[] {
+  return rules.map(({ types, window }) => ({ types, windowSeconds: window }))
 }
 
 async function buildAnalyst(

@@ -95,26 +95,33 @@ function checkSource(name: string, source: ConfigurationDocument['sources'][stri
       message: 'signs {timestamp}: name its header in `timestampHeader`',
     })
   }
-  const leastDays = retryDays[source.provider] + marginDays
-  if (source.window < leastDays * secondsPerDay) {
-    problems.push({
-      path: [...path, 'window'],
-      message: `${daysText(source.window)} is too short: ${source.provider} may repeat for ${retryDays[source.provider]} days, and ${marginDays} days are kept on top. Set at least ${leastDays}d`,
-    })
-  }
-  return problems
+  const retried = retryDays[source.provider]
+  const why = `${source.provider} may repeat for ${retried} days, and ${marginDays} days are kept on top`
+  return [...problems, ...checkWindows(path, source, { leastDays: retried + marginDays, why })]
 }
 
 function checkClient(name: string, client: ConfigurationDocument['clients'][string]): Problem[] {
   const path: ConfigPath = ['clients', name]
-  const problems = checkVersionPath(path, client)
-  if (client.window < marginDays * secondsPerDay) {
-    problems.push({
-      path: [...path, 'window'],
-      message: `${daysText(client.window)} is too short: a repeat must be recognised for ${marginDays} days. Set at least ${marginDays}d`,
-    })
-  }
-  return problems
+  const why = `a repeat must be recognised for ${marginDays} days`
+  return [...checkVersionPath(path, client), ...checkWindows(path, client, { leastDays: marginDays, why })]
+}
+
+interface Windows {
+  readonly window: number
+  readonly typeWindows: readonly { readonly window: number }[]
+}
+
+function checkWindows(path: ConfigPath, item: Windows, least: { leastDays: number; why: string }): Problem[] {
+  const windows: [ConfigPath, number][] = [
+    [[...path, 'window'], item.window],
+    ...item.typeWindows.map((rule, i): [ConfigPath, number] => [[...path, 'typeWindows', i, 'window'], rule.window]),
+  ]
+  return windows
+    .filter(([, window]) => window < least.leastDays * secondsPerDay)
+    .map(([where, window]) => ({
+      path: where,
+      message: `${daysText(window)} is too short: ${least.why}. Set at least ${least.leastDays}d`,
+    }))
 }
 
 function checkVersionPath(

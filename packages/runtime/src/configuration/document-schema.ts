@@ -102,7 +102,32 @@ const businessKey = z
     'A second key for one business action that several sources may report: only the first event with it is let through.',
   )
 
-const window = duration.default(30 * secondsPerUnit.d)
+const types = z
+  .array(
+    z
+      .string()
+      .max(256)
+      .regex(/^[^*\s]*\*?$/, 'a * may only stand at the end')
+      .min(1),
+  )
+  .min(1)
+
+const longestWindowDays = 3_650
+const windowTime = duration.refine(
+  seconds => seconds <= longestWindowDays * secondsPerUnit.d,
+  `at most ${longestWindowDays}d`,
+)
+const window = windowTime.default(30 * secondsPerUnit.d)
+const typeWindows = z
+  .array(
+    z.strictObject({
+      types: types.describe('Event types; a * at the end stands for any rest.'),
+      window: windowTime.describe('Their window; the least time is that of `window`.'),
+    }),
+  )
+  .max(64)
+  .default([])
+  .describe('Other windows for some event types; the first rule that names a type counts, else `window`.')
 const maxBody = size.default(bytesPerUnit.MiB)
 const keyHash = z
   .union([z.string().regex(/^[0-9a-f]{64}$/, 'not a SHA-256 in hex'), reference])
@@ -159,7 +184,10 @@ const sourceSchema = z.strictObject({
     .describe('Where the event type comes from. Default: the provider’s own rule.'),
   ...paths,
   businessKey: businessKey.optional(),
-  window: window.describe('How long a repeat is recognised. At least the time the provider may retry plus 7 days.'),
+  window: window.describe(
+    'How long a repeat is recognised; an event whose signed time is older is parked. At least the time the provider may retry plus 7 days.',
+  ),
+  typeWindows,
   onPayloadChange: z
     .enum(['flag', 'park'])
     .default('flag')
@@ -177,6 +205,7 @@ const clientSchema = z.strictObject({
   ...paths,
   businessKey: businessKey.optional(),
   window: window.describe('How long a repeat is recognised; at least 7 days.'),
+  typeWindows,
   maxBody: maxBody.describe('Largest body accepted.'),
 })
 
@@ -192,17 +221,7 @@ const agentSchema = z.strictObject({
 const routeSchema = z.strictObject({
   tenant: name.describe('The tenant whose events it routes.'),
   sources: z.array(name).min(1).describe('Sources or API clients of the tenant.'),
-  types: z
-    .array(
-      z
-        .string()
-        .max(256)
-        .regex(/^[^*\s]*\*?$/, 'a * may only stand at the end')
-        .min(1),
-    )
-    .min(1)
-    .default(['*'])
-    .describe('Event types; a * at the end stands for any rest.'),
+  types: types.default(['*']).describe('Event types; a * at the end stands for any rest.'),
   agents: z.array(name).min(1).describe('Agents of the tenant that get the event, each of them.'),
   attempts: z
     .int()

@@ -185,6 +185,16 @@ describe('a document', () => {
       /sources\.github\.window: 9 days is too short: github may repeat for 3 days, and 7 days are kept on top\. Set at least 10d/,
     ],
     [
+      'a window of some types below retries and margin',
+      d => (d.sources['github'] = { ...d.sources['github'], typeWindows: [{ types: ['push'], window: '9d' }] }),
+      /sources\.github\.typeWindows\[0\]\.window: 9 days is too short/,
+    ],
+    [
+      'a window that no log-append time reaches',
+      d => (d.sources['github'] = { ...d.sources['github'], window: '4000d' }),
+      /sources\.github\.window: .*at most 3650d/,
+    ],
+    [
       'a client’s window below a week',
       d => (d.clients['acme-api'] = { ...d.clients['acme-api'], window: '12h' }),
       /clients\.acme-api\.window: 43200 seconds is too short/,

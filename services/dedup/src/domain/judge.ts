@@ -14,7 +14,14 @@ export type Finding =
   | { readonly kind: 'parked'; readonly reason: ParkReason; readonly detail: string; readonly original: Holder | null }
 
 export type ParkReason =
-  'schema_unknown' | 'malformed' | 'empty' | 'invalid_event' | 'payload_changed' | 'doubtful_log' | 'record_too_large'
+  | 'schema_unknown'
+  | 'malformed'
+  | 'empty'
+  | 'invalid_event'
+  | 'outside_window'
+  | 'payload_changed'
+  | 'doubtful_log'
+  | 'record_too_large'
 
 /** The rule of DESIGN: winner = the claim holds my coordinate and my delivery id; let through = the business key's holder is me too. */
 export function judge(

@@ -65,6 +65,7 @@ async function startEdge(log: MemoryLog = createMemoryLog(), more: Partial<HttpO
         paths: noPaths,
         businessKey: null,
         windowSeconds: 60,
+        typeWindows: [],
         maxBodyBytes: limitBytes,
       },
     ]),

@@ -244,6 +244,7 @@ describe('API keys', () => {
       paths: noPaths,
       businessKey: null,
       windowSeconds: 60,
+      typeWindows: [],
       maxBodyBytes: 10,
     },
   ])

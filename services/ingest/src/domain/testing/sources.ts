@@ -38,6 +38,7 @@ export function sourceOf(
     paths: noPaths,
     businessKey: null,
     windowSeconds: 2_592_000,
+    typeWindows: [],
     onPayloadChange: 'flag',
     maxBodyBytes: 1_048_576,
     ...more,
