@@ -151,6 +151,7 @@ table policy.version with (fillfactor=80)
   ordering_key text not null
   kind text not null
   version numeric not null
+  partition integer not null
   decision_id uuid not null
   at_ms bigint not null
 table policy.waiting
@@ -249,6 +250,7 @@ weir.owner_position constraint owner_position_stage_partition_fkey FOREIGN KEY (
 CREATE INDEX claim_keep_until ON edge.claim USING btree (keep_until);
 CREATE INDEX delivery_event ON policy.delivery USING btree (event_key) WHERE (state = ANY (ARRAY['in_progress'::text, 'waiting'::text]));
 CREATE INDEX delivery_overdue ON policy.delivery USING btree (partition, overdue_at_ms) WHERE (state = 'in_progress'::text);
+CREATE INDEX delivery_unsettled ON policy.delivery USING btree (partition) WHERE ((ended_log_id IS NOT NULL) AND (event IS NOT NULL));
 CREATE INDEX message_cause ON ONLY audit.message USING btree (cause) WHERE (cause IS NOT NULL);
 CREATE INDEX message_decision_id ON ONLY audit.message USING btree (decision_id) WHERE (decision_id IS NOT NULL);
 CREATE INDEX message_delivery_id ON ONLY audit.message USING btree (delivery_id) WHERE (delivery_id IS NOT NULL);
@@ -262,6 +264,7 @@ CREATE INDEX message_subject ON ONLY audit.message USING btree (tenant, subject,
 CREATE INDEX message_timestamp ON ONLY audit.message USING brin (timestamp_ms);
 CREATE INDEX outcome_coordinate ON policy.outcome USING btree (log_id, partition, "offset");
 CREATE INDEX verdict_coordinate ON policy.verdict USING btree (log_id, partition, "offset");
+CREATE INDEX version_age ON policy.version USING btree (partition, at_ms);
 CREATE INDEX waiting_event ON policy.waiting USING btree (event_key);
 CREATE INDEX waiting_order ON policy.waiting USING btree (partition, agent, ordering_key, "offset");
 
@@ -758,9 +761,10 @@ begin
   from unnest(won) as i
   where w.decision_id = in_decision_ids[i] and verdicts[i] <> 'defer';
 
-  insert into policy.version as c (agent, ordering_key, kind, version, decision_id, at_ms)
+  insert into policy.version as c (agent, ordering_key, kind, version, partition, decision_id, at_ms)
   select distinct on (in_agents[i], in_ordering_keys[i])
-         in_agents[i], in_ordering_keys[i], in_version_kinds[i], in_versions[i]::numeric, in_decision_ids[i], in_at_ms
+         in_agents[i], in_ordering_keys[i], in_version_kinds[i], in_versions[i]::numeric, in_partition, in_decision_ids[i],
+         in_at_ms
   from unnest(won) as i
   where verdicts[i] = 'allow' and in_version_kinds[i] is not null
   order by in_agents[i], in_ordering_keys[i], i desc
@@ -789,10 +793,13 @@ begin
 
   return query
   select true, e.place::int, e.place = any (won), v.log_id, v.partition, v."offset", v.agent, v.agents, v.verdict, v.reasons,
-         v.charges, v.not_before_ms, v.at_ms, v.config_version, o.code, o.detail, policy.terms_of(v.decision_id, v.verdict)
+         v.charges, v.not_before_ms, v.at_ms, v.config_version, o.code, o.detail,
+         case when d.decision_id is not null then jsonb_build_object('number', d.deliveries, 'maxAttempts', d.max_attempts,
+           'backoffMs', d.backoff_ms, 'deadlineMs', d.deadline_ms) end
   from unnest(in_decision_ids, in_attempts) with ordinality as e (decision_id, attempt, place)
   join policy.verdict v on v.decision_id = e.decision_id and v.attempt = e.attempt
   left join policy.override o on o.decision_id = e.decision_id and o.attempt = e.attempt
+  left join policy.delivery d on d.decision_id = e.decision_id
   order by e.place;
 end
 $function$;
@@ -862,7 +869,9 @@ CREATE OR REPLACE FUNCTION policy.expire(in_partition integer, in_epoch bigint, 
 AS $function$
 #variable_conflict use_column
 declare
-  removed int := 0;
+  longest_window_ms constant bigint := 31 * 86400000::bigint;
+  removed int;
+  more int;
   old_ids uuid[];
   old_attempts int[];
 begin
@@ -870,49 +879,45 @@ begin
     return -1;
   end if;
 
-  -- Offsets grow with time, so the lowest ones are the oldest: no index by time is needed.
+  -- Offsets grow with time, so the lowest ones are the oldest: no index by time is needed. What stays does not count for the limit,
+  -- or much of it would stop the removal of what is behind.
   select coalesce(array_agg(v.decision_id), '{}'), coalesce(array_agg(v.attempt), '{}') into old_ids, old_attempts
   from weir.owner_position p
   cross join lateral (
     select o.decision_id, o.attempt, o.at_ms from policy.verdict o
     where o.log_id = p.log_id and o.partition = in_partition and o."offset" < p.emitted_below
+      and not exists (select from policy.verdict y where y.decision_id = o.decision_id and y.attempt > o.attempt)
+      and not exists (select from policy.waiting w where w.decision_id = o.decision_id)
+      and not exists (
+        select from policy.delivery d
+        where d.decision_id = o.decision_id and (d.state in ('in_progress', 'waiting') or d.event is not null)
+      )
     order by o."offset" limit in_limit
   ) v
-  where p.stage = 'policy' and p.partition = in_partition and v.at_ms < in_before_ms
-    and not exists (select from policy.waiting w where w.decision_id = v.decision_id)
-    and not exists (
-      select from policy.delivery d where d.decision_id = v.decision_id and (d.state in ('in_progress', 'waiting') or d.event is not null)
-    );
+  where p.stage = 'policy' and p.partition = in_partition and v.at_ms < in_before_ms;
 
-  if cardinality(old_ids) > 0 then
-    delete from policy.override o using unnest(old_ids, old_attempts) as g (decision_id, attempt)
-    where o.decision_id = g.decision_id and o.attempt = g.attempt;
-    delete from policy.outcome o using unnest(old_ids) as g (decision_id) where o.decision_id = g.decision_id;
-    delete from policy.delivery d using unnest(old_ids) as g (decision_id) where d.decision_id = g.decision_id;
-    delete from policy.charge c using unnest(old_ids) as g (decision_id) where c.charge_id = g.decision_id;
-    delete from policy.verdict v using unnest(old_ids, old_attempts) as g (decision_id, attempt)
-    where v.decision_id = g.decision_id and v.attempt = g.attempt;
-    get diagnostics removed = row_count;
-  end if;
-  return removed;
-end
-$function$;
-CREATE OR REPLACE FUNCTION policy.expire_shared(in_before_ms bigint, in_limit integer)
- RETURNS integer
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-declare
-  removed int;
-  more int;
-begin
-  delete from policy.version c
-  where c.ctid = any (array(select o.ctid from policy.version o where o.at_ms < in_before_ms limit in_limit for update skip locked));
+  delete from policy.override o using unnest(old_ids, old_attempts) as g (decision_id, attempt)
+  where o.decision_id = g.decision_id and o.attempt = g.attempt;
+  delete from policy.outcome o using unnest(old_ids) as g (decision_id) where o.decision_id = g.decision_id;
+  delete from policy.delivery d using unnest(old_ids) as g (decision_id) where d.decision_id = g.decision_id;
+  delete from policy.charge c using unnest(old_ids) as g (decision_id) where c.charge_id = g.decision_id;
+  delete from policy.verdict v using unnest(old_ids, old_attempts) as g (decision_id, attempt)
+  where v.decision_id = g.decision_id and v.attempt = g.attempt;
   get diagnostics removed = row_count;
-  -- A budget without a window never starts again: its row stays.
+
+  delete from policy.version c
+  where c.ctid = any (array(
+    select o.ctid from policy.version o where o.partition = in_partition and o.at_ms < in_before_ms order by o.at_ms limit in_limit
+  ));
+  get diagnostics more = row_count;
+  removed := removed + more;
+
+  -- A budget without a window never starts again: its row stays. Those of all partitions are in one table, so none is waited for.
   delete from policy.budget h
   where h.ctid = any (array(
-    select o.ctid from policy.budget o where o.window_start_ms > 0 and o.window_start_ms < in_before_ms limit in_limit for update skip locked
+    select o.ctid from policy.budget o
+    where o.window_start_ms > 0 and o.window_start_ms < in_before_ms - longest_window_ms
+    limit in_limit for update skip locked
   ));
   get diagnostics more = row_count;
   return removed + more;
@@ -1141,7 +1146,9 @@ begin
       ended_log_id = excluded.ended_log_id, ended_offset = excluded.ended_offset
   where d.attempt < excluded.attempt
     or (d.attempt = excluded.attempt and d.state = 'in_progress' and excluded.state <> 'in_progress')
-    or (d.attempt = excluded.attempt and d.state = 'waiting' and excluded.state not in ('in_progress', 'waiting'));
+    or (d.attempt = excluded.attempt and d.state = 'waiting' and excluded.state not in ('in_progress', 'waiting'))
+    -- A late report ends what was parked for want of one.
+    or (d.attempt = excluded.attempt and d.state = 'parked' and excluded.state = 'completed');
   get diagnostics more = row_count;
   restored := restored + more;
 
@@ -1166,8 +1173,8 @@ begin
   from policy.delivery d
   where w.decision_id = any (in_decision_ids) and w.partition = in_partition and d.decision_id = w.decision_id and w.cause <> 'again';
 
-  insert into policy.version as c (agent, ordering_key, kind, version, decision_id, at_ms)
-  select distinct on (g.agent, g.ordering_key) g.agent, g.ordering_key, g.kind, g.version::numeric, g.decision_id, g.at_ms
+  insert into policy.version as c (agent, ordering_key, kind, version, partition, decision_id, at_ms)
+  select distinct on (g.agent, g.ordering_key) g.agent, g.ordering_key, g.kind, g.version::numeric, in_partition, g.decision_id, g.at_ms
   from unnest(in_version_agents, in_version_ordering_keys, in_version_kinds, in_versions, in_version_ids, in_version_at_ms)
     with ordinality as g (agent, ordering_key, kind, version, decision_id, at_ms, place)
   order by g.agent, g.ordering_key, g.place desc
@@ -1208,15 +1215,6 @@ begin
     and p.stage = 'policy' and p.partition = in_partition and p.log_id = d.ended_log_id and p.emitted_below > d.ended_offset;
   return deleted;
 end
-$function$;
-CREATE OR REPLACE FUNCTION policy.terms_of(in_decision_id uuid, in_verdict text)
- RETURNS jsonb
- LANGUAGE sql
- STABLE
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-  select jsonb_build_object('number', d.deliveries, 'maxAttempts', d.max_attempts, 'backoffMs', d.backoff_ms, 'deadlineMs', d.deadline_ms)
-  from policy.delivery d where d.decision_id = in_decision_id and in_verdict = 'allow'
 $function$;
 CREATE OR REPLACE FUNCTION weir.own(in_stage text, in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[])
  RETURNS boolean
@@ -1326,7 +1324,6 @@ grant execute on function edge.release(in_keys bytea[], in_delivery_ids uuid[]) 
 grant execute on function policy.claim(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_config_version text, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_verdicts text[], in_reasons text[], in_not_before_ms bigint[], in_groups integer[], in_tenants text[], in_ordering_keys text[], in_origin_log_ids uuid[], in_origin_offsets bigint[], in_events bytea[], in_budgets text[], in_window_starts bigint[], in_ask_entries integer[], in_ask_budgets integer[], in_ask_rules text[], in_ask_limits bigint[], in_ask_on_exhaust text[], in_ask_until_ms bigint[], in_event_keys bytea[], in_version_kinds text[], in_versions text[], in_max_attempts integer[], in_backoff_ms bigint[], in_deadline_ms bigint[]) to weir_policy;
 grant execute on function policy.claim_outcomes(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_log_id uuid, in_at_ms bigint, in_offsets bigint[], in_decision_ids uuid[], in_attempts integer[], in_kinds text[], in_statuses text[], in_effects text[], in_results text[], in_codes text[], in_not_before_ms bigint[]) to weir_policy;
 grant execute on function policy.expire(in_partition integer, in_epoch bigint, in_before_ms bigint, in_limit integer) to weir_policy;
-grant execute on function policy.expire_shared(in_before_ms bigint, in_limit integer) to weir_policy;
 grant execute on function policy.mark_overdue(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[]) to weir_policy;
 grant execute on function policy.mark_released(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[]) to weir_policy;
 grant execute on function policy.open_events(in_event_keys bytea[]) to weir_dedup;
@@ -1335,7 +1332,6 @@ grant execute on function policy.park(in_partition integer, in_epoch bigint, in_
 grant execute on function policy.restore(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_attempts integer[], in_agents text[], in_agent_sets text[], in_log_ids uuid[], in_offsets bigint[], in_verdicts text[], in_reasons text[], in_charges text[], in_not_before_ms bigint[], in_at_ms bigint[], in_config_versions text[], in_charge_entries integer[], in_charge_budgets text[], in_charge_window_starts bigint[], in_charge_amounts bigint[], in_waiting_entries integer[], in_waiting_tenants text[], in_waiting_ordering_keys text[], in_waiting_log_ids uuid[], in_waiting_offsets bigint[], in_waiting_events bytea[], in_waiting_reserved boolean[], in_waiting_event_keys bytea[], in_ended uuid[], in_ended_attempts integer[]) to weir_policy;
 grant execute on function policy.restore_deliveries(in_partition integer, in_epoch bigint, in_decision_ids uuid[], in_agents text[], in_tenants text[], in_ordering_keys text[], in_event_keys bytea[], in_log_ids uuid[], in_offsets bigint[], in_events bytea[], in_attempts integer[], in_deliveries integer[], in_states text[], in_parked_codes text[], in_max_attempts integer[], in_backoff_ms bigint[], in_deadline_ms bigint[], in_overdue_at_ms bigint[], in_ended_log_ids uuid[], in_ended_offsets bigint[], in_not_before_ms bigint[], in_outcome_ids uuid[], in_outcome_attempts integer[], in_outcome_kinds text[], in_outcome_log_ids uuid[], in_outcome_offsets bigint[], in_outcome_statuses text[], in_outcome_effects text[], in_outcome_results text[], in_outcome_codes text[], in_outcome_not_before_ms bigint[], in_outcome_at_ms bigint[], in_version_agents text[], in_version_ordering_keys text[], in_version_kinds text[], in_versions text[], in_version_ids uuid[], in_version_at_ms bigint[]) to weir_policy;
 grant execute on function policy.settle(in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[], in_decision_ids uuid[]) to weir_policy;
-grant execute on function policy.terms_of(in_decision_id uuid, in_verdict text) to weir_policy;
 grant execute on function weir.own(in_stage text, in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[]) to weir_audit_sink;
 grant execute on function weir.own(in_stage text, in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[]) to weir_dedup;
 grant execute on function weir.own(in_stage text, in_partition integer, in_epoch bigint, in_topics text[], in_log_ids uuid[], in_emitted_below bigint[], in_claimed_at_ms bigint[]) to weir_policy;

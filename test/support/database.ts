@@ -9,6 +9,7 @@ import {
   type Database,
   type ServiceRole,
 } from '@weir/postgres'
+import { setting } from './setting.ts'
 
 /** A database of its own for one test file. */
 export interface TestDatabase {
@@ -21,14 +22,17 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
+/** Where policy's tests find what they need, with policy's own rights. */
+export function policyPlaces({ adminUrl, urls }: TestDatabase) {
+  const [redisUrl, registryUrl] = [setting('REDIS_URL'), setting('WEIR_SCHEMA_REGISTRY_URL')]
+  return { adminUrl, policyUrl: urls.policy, redisUrl, registryUrl }
+}
+
 const quiet: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet }
 
 /** Creates a database on the server of DATABASE_URL, migrated and with logins unless `migrated` is false. */
 export async function createTestDatabase(options: { readonly migrated?: boolean } = {}): Promise<TestDatabase> {
-  const server = process.env['DATABASE_URL']
-  if (server === undefined || server === '') {
-    throw new Error('DATABASE_URL is not set: run `./weir test`, or set it to the URL of a Postgres administrator')
-  }
+  const server = setting('DATABASE_URL')
   const name = `weir_t_${randomBytes(6).toString('hex')}`
   await onServer(server, async db => void (await db.query(`create database ${name}`)))
   const url = new URL(server)

@@ -39,6 +39,7 @@ comment on column policy.delivery.deliveries is 'How often it was delivered; max
 comment on column policy.delivery.ended_offset is 'Coordinate of the record that ended it.';
 
 create index delivery_overdue on policy.delivery (partition, overdue_at_ms) where state = 'in_progress';
+create index delivery_unsettled on policy.delivery (partition) where ended_log_id is not null and event is not null;
 create index delivery_event on policy.delivery (event_key) where state in ('in_progress', 'waiting');
 create index waiting_event on policy.waiting (event_key);
 
@@ -67,10 +68,12 @@ create table policy.version (
   ordering_key text not null,
   kind text not null check (kind in ('number', 'time')),
   version numeric not null,
+  partition int not null,
   decision_id uuid not null,
   at_ms bigint not null,
   primary key (agent, ordering_key)
 ) with (fillfactor = 80); -- updated in place, whenever a newer version is let through
+create index version_age on policy.version (partition, at_ms);
 comment on table policy.version is 'The last version of each object that was let through to each agent; times as seconds since 1970.';
 
 drop function policy.claim(int, bigint, text[], uuid[], bigint[], bigint[], uuid, bigint, text, bigint[], uuid[], int[], text[], text[],
@@ -78,16 +81,6 @@ drop function policy.claim(int, bigint, text[], uuid[], bigint[], bigint[], uuid
   bigint[]);
 drop function policy.restore(int, bigint, uuid[], int[], text[], text[], uuid[], bigint[], text[], text[], text[], bigint[], bigint[],
   text[], int[], text[], bigint[], bigint[], int[], text[], text[], uuid[], bigint[], bytea[], boolean[], uuid[]);
-
--- How a delivery that was allowed stands with its agent, for its decision record; null when the agent does not report.
-create function policy.terms_of(in_decision_id uuid, in_verdict text)
-returns jsonb
-language sql stable security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-  select jsonb_build_object('number', d.deliveries, 'maxAttempts', d.max_attempts, 'backoffMs', d.backoff_ms, 'deadlineMs', d.deadline_ms)
-  from policy.delivery d where d.decision_id = in_decision_id and in_verdict = 'allow'
-$$;
 
 -- Claims a batch: stores verdicts, decides ceilings, charges, lets deliveries wait.
 --   in_partition .. in_claimed_at_ms: ownership and positions, as for weir.own
@@ -340,9 +333,10 @@ begin
   from unnest(won) as i
   where w.decision_id = in_decision_ids[i] and verdicts[i] <> 'defer';
 
-  insert into policy.version as c (agent, ordering_key, kind, version, decision_id, at_ms)
+  insert into policy.version as c (agent, ordering_key, kind, version, partition, decision_id, at_ms)
   select distinct on (in_agents[i], in_ordering_keys[i])
-         in_agents[i], in_ordering_keys[i], in_version_kinds[i], in_versions[i]::numeric, in_decision_ids[i], in_at_ms
+         in_agents[i], in_ordering_keys[i], in_version_kinds[i], in_versions[i]::numeric, in_partition, in_decision_ids[i],
+         in_at_ms
   from unnest(won) as i
   where verdicts[i] = 'allow' and in_version_kinds[i] is not null
   order by in_agents[i], in_ordering_keys[i], i desc
@@ -371,10 +365,13 @@ begin
 
   return query
   select true, e.place::int, e.place = any (won), v.log_id, v.partition, v."offset", v.agent, v.agents, v.verdict, v.reasons,
-         v.charges, v.not_before_ms, v.at_ms, v.config_version, o.code, o.detail, policy.terms_of(v.decision_id, v.verdict)
+         v.charges, v.not_before_ms, v.at_ms, v.config_version, o.code, o.detail,
+         case when d.decision_id is not null then jsonb_build_object('number', d.deliveries, 'maxAttempts', d.max_attempts,
+           'backoffMs', d.backoff_ms, 'deadlineMs', d.deadline_ms) end
   from unnest(in_decision_ids, in_attempts) with ordinality as e (decision_id, attempt, place)
   join policy.verdict v on v.decision_id = e.decision_id and v.attempt = e.attempt
   left join policy.override o on o.decision_id = e.decision_id and o.attempt = e.attempt
+  left join policy.delivery d on d.decision_id = e.decision_id
   order by e.place;
 end
 $$;
@@ -790,7 +787,9 @@ begin
       ended_log_id = excluded.ended_log_id, ended_offset = excluded.ended_offset
   where d.attempt < excluded.attempt
     or (d.attempt = excluded.attempt and d.state = 'in_progress' and excluded.state <> 'in_progress')
-    or (d.attempt = excluded.attempt and d.state = 'waiting' and excluded.state not in ('in_progress', 'waiting'));
+    or (d.attempt = excluded.attempt and d.state = 'waiting' and excluded.state not in ('in_progress', 'waiting'))
+    -- A late report ends what was parked for want of one.
+    or (d.attempt = excluded.attempt and d.state = 'parked' and excluded.state = 'completed');
   get diagnostics more = row_count;
   restored := restored + more;
 
@@ -815,8 +814,8 @@ begin
   from policy.delivery d
   where w.decision_id = any (in_decision_ids) and w.partition = in_partition and d.decision_id = w.decision_id and w.cause <> 'again';
 
-  insert into policy.version as c (agent, ordering_key, kind, version, decision_id, at_ms)
-  select distinct on (g.agent, g.ordering_key) g.agent, g.ordering_key, g.kind, g.version::numeric, g.decision_id, g.at_ms
+  insert into policy.version as c (agent, ordering_key, kind, version, partition, decision_id, at_ms)
+  select distinct on (g.agent, g.ordering_key) g.agent, g.ordering_key, g.kind, g.version::numeric, in_partition, g.decision_id, g.at_ms
   from unnest(in_version_agents, in_version_ordering_keys, in_version_kinds, in_versions, in_version_ids, in_version_at_ms)
     with ordinality as g (agent, ordering_key, kind, version, decision_id, at_ms, place)
   order by g.agent, g.ordering_key, g.place desc
@@ -829,7 +828,8 @@ end
 $$;
 
 -- Removes rows that no re-read can ask for any more: of inputs below the committed positions, judged before in_before_ms, and not of a
--- delivery that is open. Versions and calendar budgets go by the same time.
+-- delivery that is open or has a younger verdict. Versions that were let through before go too, and calendar budgets whose window has
+-- ended since: a window is a month at most.
 --   in_limit: rows of each kind at most
 -- Returns how many were removed, or -1 when the epoch is no longer the caller's.
 create function policy.expire(in_partition int, in_epoch bigint, in_before_ms bigint, in_limit int)
@@ -839,7 +839,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  removed int := 0;
+  longest_window_ms constant bigint := 31 * 86400000::bigint;
+  removed int;
+  more int;
   old_ids uuid[];
   old_attempts int[];
 begin
@@ -847,52 +849,45 @@ begin
     return -1;
   end if;
 
-  -- Offsets grow with time, so the lowest ones are the oldest: no index by time is needed.
+  -- Offsets grow with time, so the lowest ones are the oldest: no index by time is needed. What stays does not count for the limit,
+  -- or much of it would stop the removal of what is behind.
   select coalesce(array_agg(v.decision_id), '{}'), coalesce(array_agg(v.attempt), '{}') into old_ids, old_attempts
   from weir.owner_position p
   cross join lateral (
     select o.decision_id, o.attempt, o.at_ms from policy.verdict o
     where o.log_id = p.log_id and o.partition = in_partition and o."offset" < p.emitted_below
+      and not exists (select from policy.verdict y where y.decision_id = o.decision_id and y.attempt > o.attempt)
+      and not exists (select from policy.waiting w where w.decision_id = o.decision_id)
+      and not exists (
+        select from policy.delivery d
+        where d.decision_id = o.decision_id and (d.state in ('in_progress', 'waiting') or d.event is not null)
+      )
     order by o."offset" limit in_limit
   ) v
-  where p.stage = 'policy' and p.partition = in_partition and v.at_ms < in_before_ms
-    and not exists (select from policy.waiting w where w.decision_id = v.decision_id)
-    and not exists (
-      select from policy.delivery d where d.decision_id = v.decision_id and (d.state in ('in_progress', 'waiting') or d.event is not null)
-    );
+  where p.stage = 'policy' and p.partition = in_partition and v.at_ms < in_before_ms;
 
-  if cardinality(old_ids) > 0 then
-    delete from policy.override o using unnest(old_ids, old_attempts) as g (decision_id, attempt)
-    where o.decision_id = g.decision_id and o.attempt = g.attempt;
-    delete from policy.outcome o using unnest(old_ids) as g (decision_id) where o.decision_id = g.decision_id;
-    delete from policy.delivery d using unnest(old_ids) as g (decision_id) where d.decision_id = g.decision_id;
-    delete from policy.charge c using unnest(old_ids) as g (decision_id) where c.charge_id = g.decision_id;
-    delete from policy.verdict v using unnest(old_ids, old_attempts) as g (decision_id, attempt)
-    where v.decision_id = g.decision_id and v.attempt = g.attempt;
-    get diagnostics removed = row_count;
-  end if;
-  return removed;
-end
-$$;
-
--- Removes versions and calendar budgets that nothing has touched since a time. Any owner may call it; rows in use stay.
--- Returns how many were removed.
-create function policy.expire_shared(in_before_ms bigint, in_limit int)
-returns int
-language plpgsql volatile security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  removed int;
-  more int;
-begin
-  delete from policy.version c
-  where c.ctid = any (array(select o.ctid from policy.version o where o.at_ms < in_before_ms limit in_limit for update skip locked));
+  delete from policy.override o using unnest(old_ids, old_attempts) as g (decision_id, attempt)
+  where o.decision_id = g.decision_id and o.attempt = g.attempt;
+  delete from policy.outcome o using unnest(old_ids) as g (decision_id) where o.decision_id = g.decision_id;
+  delete from policy.delivery d using unnest(old_ids) as g (decision_id) where d.decision_id = g.decision_id;
+  delete from policy.charge c using unnest(old_ids) as g (decision_id) where c.charge_id = g.decision_id;
+  delete from policy.verdict v using unnest(old_ids, old_attempts) as g (decision_id, attempt)
+  where v.decision_id = g.decision_id and v.attempt = g.attempt;
   get diagnostics removed = row_count;
-  -- A budget without a window never starts again: its row stays.
+
+  delete from policy.version c
+  where c.ctid = any (array(
+    select o.ctid from policy.version o where o.partition = in_partition and o.at_ms < in_before_ms order by o.at_ms limit in_limit
+  ));
+  get diagnostics more = row_count;
+  removed := removed + more;
+
+  -- A budget without a window never starts again: its row stays. Those of all partitions are in one table, so none is waited for.
   delete from policy.budget h
   where h.ctid = any (array(
-    select o.ctid from policy.budget o where o.window_start_ms > 0 and o.window_start_ms < in_before_ms limit in_limit for update skip locked
+    select o.ctid from policy.budget o
+    where o.window_start_ms > 0 and o.window_start_ms < in_before_ms - longest_window_ms
+    limit in_limit for update skip locked
   ));
   get diagnostics more = row_count;
   return removed + more;

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto'
-import { decisionId } from '@weir/core'
 import type { Decision } from '@weir/schemas'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts'
+import { createTestDatabase, policyPlaces, type TestDatabase } from '../../../test/support/database.ts'
 import { startApi } from './adapters/http-api.ts'
 import type { PostgresDeliveryLedger } from './adapters/postgres-delivery-ledger.ts'
-import { eventOf, topics, type PartitionBench } from './adapters/testing/partition-bench.ts'
-import { createPolicyFixture, toTriage, type PolicyFixture } from './adapters/testing/policy-fixture.ts'
-import { outcomeRecord, type Said } from './domain/outcome-record.ts'
+import { deliveryIdOf, eventOf, topics, type PartitionBench } from './adapters/testing/partition-bench.ts'
+import { createPolicyFixture, type PolicyFixture } from './adapters/testing/policy-fixture.ts'
+import { outcomeRecord } from './domain/outcome-record.ts'
 import { ReportIntake } from './service/report-intake.ts'
 
 let test: TestDatabase
@@ -15,12 +14,7 @@ let fixture: PolicyFixture
 
 beforeAll(async () => {
   test = await createTestDatabase()
-  fixture = await createPolicyFixture({
-    adminUrl: test.adminUrl,
-    policyUrl: test.urls.policy,
-    redisUrl: env('REDIS_URL'),
-    registryUrl: env('WEIR_SCHEMA_REGISTRY_URL'),
-  })
+  fixture = await createPolicyFixture(policyPlaces(test))
 })
 
 afterAll(async () => {
@@ -28,42 +22,8 @@ afterAll(async () => {
   await test.drop()
 })
 
-function env(name: string): string {
-  const value = process.env[name]
-  if (value === undefined || value === '') throw new Error(`${name} is not set: start the services with ./weir up`)
-  return value
-}
-
 const reporting = { reporting: ['triage'] }
 const failedWithout = { status: 'failed', effects: 'none' } as const
-
-function idOf(name: string): string {
-  const { eventKey, deliveryId } = eventOf(name)
-  return decisionId(eventKey, deliveryId, 'triage', 'policy')
-}
-
-/** What the agent says about an event of `eventOf(name)`. */
-function say(bench: PartitionBench, name: string, said: Partial<Said> = {}): void {
-  const event = eventOf(name)
-  const base = {
-    decisionId: idOf(name),
-    attempt: 0,
-    agent: 'triage',
-    status: 'completed',
-    effects: '',
-    detail: null,
-    atMs: 1,
-  } as const
-  bench.report(outcomeRecord({ ...base, ...said }, event))
-}
-
-async function stateOf(name: string): Promise<Record<string, unknown> | undefined> {
-  const [row] = await fixture.admin.query<Record<string, unknown>>(
-    'select state, attempt, deliveries, parked_code, event is null as forgotten from policy.delivery where decision_id = $1',
-    [idOf(name)],
-  )
-  return row
-}
 
 function verdicts(bench: PartitionBench): string[] {
   return bench.decisions().map(({ verdict, attempt, reasons }: Decision) => {
@@ -91,10 +51,10 @@ describe('a delivery to an agent that reports', () => {
   it('is completed by its report, and its bytes are forgotten', async () => {
     const [name = ''] = fixture.freshNames(1)
     const bench = await delivered(name)
-    expect(await stateOf(name)).toMatchObject({ state: 'in_progress', deliveries: 1, forgotten: false })
-    say(bench, name)
+    expect(await fixture.stateOf(name)).toMatchObject({ state: 'in_progress', deliveries: 1, forgotten: false })
+    bench.says(name)
     await bench.step('outcomes')
-    expect(await stateOf(name)).toMatchObject({ state: 'completed', forgotten: true })
+    expect(await fixture.stateOf(name)).toMatchObject({ state: 'completed', forgotten: true })
     expect(verdicts(bench)).toEqual(['0:allow', '0:completed completed'])
   })
 
@@ -102,12 +62,12 @@ describe('a delivery to an agent that reports', () => {
     const [name = ''] = fixture.freshNames(1)
     const bench = await delivered(name)
     for (const attempt of [0, 1, 2]) {
-      say(bench, name, { attempt, ...failedWithout })
+      bench.says(name, { attempt, ...failedWithout })
       await bench.step('outcomes')
       await fixture.makeDue(bench)
       await bench.round()
     }
-    const id = idOf(name)
+    const id = deliveryIdOf(name)
     expect(attemptsSeen(bench)).toEqual([`${id}:0`, `${id}:1`, `${id}:2`])
     expect(verdicts(bench)).toEqual([
       '0:allow',
@@ -136,7 +96,7 @@ describe('a delivery to an agent that reports', () => {
     const bench = await fixture.newBench(reporting)
     bench.send(eventOf(first, { object: first }))
     await bench.step('events')
-    say(bench, first, failedWithout)
+    bench.says(first, failedWithout)
     await bench.step('outcomes')
     bench.send(eventOf(second, { object: first }))
     await bench.round()
@@ -155,7 +115,7 @@ describe('a delivery to an agent that reports', () => {
     const [name = ''] = fixture.freshNames(1)
     bench.send(eventOf(name))
     await bench.step('events')
-    say(bench, name, failedWithout)
+    bench.says(name, failedWithout)
     await bench.step('outcomes')
     await fixture.makeDue(bench)
     await bench.round()
@@ -167,9 +127,9 @@ describe('a delivery to an agent that reports', () => {
     for (const effects of ['unknown', 'done'] as const) {
       const [name = ''] = fixture.freshNames(1)
       const bench = await delivered(name)
-      say(bench, name, { status: 'failed', effects })
+      bench.says(name, { status: 'failed', effects })
       await bench.step('outcomes')
-      expect(await stateOf(name)).toMatchObject({ state: 'parked', parked_code: `effects_${effects}` })
+      expect(await fixture.stateOf(name)).toMatchObject({ state: 'parked', parked_code: `effects_${effects}` })
       expect(bench.delivered('triage')).toEqual([name])
     }
   })
@@ -179,46 +139,50 @@ describe('a delivery to an agent that reports', () => {
     const bench = await delivered(name)
     await bench.tick()
     expect(bench.logs.outcomes).toHaveLength(0)
-    await fixture.admin.query('update policy.delivery set overdue_at_ms = 1 where decision_id = $1', [idOf(name)])
+    await fixture.admin.query('update policy.delivery set overdue_at_ms = 1 where decision_id = $1', [
+      deliveryIdOf(name),
+    ])
     await bench.tick()
     await bench.takeOver()
     await fixture.admin.query('update policy.delivery set overdue_produced_at_ms = 1 where decision_id = $1', [
-      idOf(name),
+      deliveryIdOf(name),
     ])
     await bench.tick()
     expect(bench.logs.outcomes).toHaveLength(2)
     await bench.step('outcomes')
-    expect(await stateOf(name)).toMatchObject({ state: 'parked', parked_code: 'no_report' })
+    expect(await fixture.stateOf(name)).toMatchObject({ state: 'parked', parked_code: 'no_report' })
     expect(bench.outputs.filter(({ topic }) => topic === topics.parked)).toHaveLength(1)
   })
 
   it('that was parked for want of a report is completed by a late one', async () => {
     const [name = ''] = fixture.freshNames(1)
     const bench = await delivered(name)
-    await fixture.admin.query('update policy.delivery set overdue_at_ms = 1 where decision_id = $1', [idOf(name)])
+    await fixture.admin.query('update policy.delivery set overdue_at_ms = 1 where decision_id = $1', [
+      deliveryIdOf(name),
+    ])
     await bench.tick()
     await bench.step('outcomes')
-    say(bench, name)
+    bench.says(name)
     await bench.step('outcomes')
-    expect(await stateOf(name)).toMatchObject({ state: 'completed' })
+    expect(await fixture.stateOf(name)).toMatchObject({ state: 'completed' })
   })
 
   it('keeps its first report, and tells of a contradiction', async () => {
     const [name = ''] = fixture.freshNames(1)
     const bench = await delivered(name)
-    say(bench, name)
-    say(bench, name)
-    say(bench, name, failedWithout)
+    bench.says(name)
+    bench.says(name)
+    bench.says(name, failedWithout)
     await bench.step('outcomes')
     expect(verdicts(bench)).toEqual(['0:allow', '0:completed completed', '0:ignored contradictory'])
-    expect(await stateOf(name)).toMatchObject({ state: 'completed' })
+    expect(await fixture.stateOf(name)).toMatchObject({ state: 'completed' })
   })
 
   it('is not moved by another agent, by an attempt that was not made, or by nonsense', async () => {
     const [name = ''] = fixture.freshNames(1)
     const bench = await delivered(name)
-    say(bench, name, { agent: 'billing' })
-    say(bench, name, { attempt: 7 })
+    bench.says(name, { agent: 'billing' })
+    bench.says(name, { attempt: 7 })
     bench.logs.outcomes.push({
       ...bench.report(
         outcomeRecord(
@@ -231,7 +195,7 @@ describe('a delivery to an agent that reports', () => {
     })
     await bench.step('outcomes')
     expect(bench.outputs.filter(({ topic }) => topic === topics.parked)).toHaveLength(4)
-    expect(await stateOf(name)).toMatchObject({ state: 'in_progress' })
+    expect(await fixture.stateOf(name)).toMatchObject({ state: 'in_progress' })
   })
 
   it('gives the same answers when its reports are read again, in other batches, by another owner', async () => {
@@ -239,10 +203,10 @@ describe('a delivery to an agent that reports', () => {
     const bench = await fixture.newBench(reporting)
     for (const name of names) bench.send(eventOf(name))
     await bench.step('events')
-    say(bench, names[0] ?? '')
-    say(bench, names[1] ?? '', failedWithout)
-    say(bench, names[0] ?? '', failedWithout)
-    say(bench, names[2] ?? '', { status: 'failed', effects: 'done' })
+    bench.says(names[0] ?? '')
+    bench.says(names[1] ?? '', failedWithout)
+    bench.says(names[0] ?? '', failedWithout)
+    bench.says(names[2] ?? '', { status: 'failed', effects: 'done' })
     const first = await bench.claim('outcomes')
     await bench.takeOver()
     const before = bench.outputs.length
@@ -253,7 +217,7 @@ describe('a delivery to an agent that reports', () => {
   it('comes again also when the owner dies between the claim of the report and its commit', async () => {
     const [name = ''] = fixture.freshNames(1)
     const bench = await delivered(name)
-    say(bench, name, failedWithout)
+    bench.says(name, failedWithout)
     await bench.claim('outcomes')
     await bench.takeOver()
     // The take-over finds the delivery among its own outputs; the waiting row of the claimed report must survive that.
@@ -270,12 +234,12 @@ describe('a delivery to an agent that reports', () => {
     bench.send(eventOf(old, { version: '1', object: old }))
     bench.send(eventOf(fresh, { version: '2', object: old }))
     await bench.step('events')
-    say(bench, old, failedWithout)
+    bench.says(old, failedWithout)
     await bench.step('outcomes')
     await fixture.makeDue(bench)
     await bench.round()
     expect(bench.delivered('triage')).toEqual([old, fresh])
-    expect(await stateOf(old)).toMatchObject({ state: 'stale', forgotten: true })
+    expect(await fixture.stateOf(old)).toMatchObject({ state: 'stale', forgotten: true })
   })
 
   it('is rebuilt from decisions when Postgres lost it', async () => {
@@ -283,8 +247,8 @@ describe('a delivery to an agent that reports', () => {
     const bench = await fixture.newBench(reporting)
     for (const name of [done, waiting, open]) bench.send(eventOf(name, { version: '7' }))
     await bench.step('events')
-    say(bench, done)
-    say(bench, waiting, failedWithout)
+    bench.says(done)
+    bench.says(waiting, failedWithout)
     await bench.step('outcomes')
     const tables = ['outcome', 'delivery', 'waiting', 'version']
     const rows = async (): Promise<object[][]> =>
@@ -292,7 +256,7 @@ describe('a delivery to an agent that reports', () => {
         tables.map(async table => {
           const rows = await fixture.admin.query<Record<string, unknown>>(
             `select * from policy.${table} where decision_id = any ($1) order by decision_id`,
-            [[done, waiting, open].map(idOf)],
+            [[done, waiting, open].map(deliveryIdOf)],
           )
           // Of one that has ended the bytes are not needed.
           return rows.map(row => ({ ...row, event: row['state'] === 'completed' ? null : row['event'] }))
@@ -301,7 +265,7 @@ describe('a delivery to an agent that reports', () => {
     const before = await rows()
     for (const table of tables) {
       await fixture.admin.query(`delete from policy.${table} where decision_id = any ($1)`, [
-        [done, waiting, open].map(idOf),
+        [done, waiting, open].map(deliveryIdOf),
       ])
     }
     await bench.takeOver()
@@ -349,13 +313,16 @@ describe('the agents’ API', () => {
     const [name = ''] = fixture.freshNames(1)
     const bench = await delivered(name)
     await withApi(bench, async call => {
-      const answer = await call('/v1/outcomes', post({ decision_id: idOf(name), attempt: 0, status: 'completed' }))
+      const answer = await call(
+        '/v1/outcomes',
+        post({ decision_id: deliveryIdOf(name), attempt: 0, status: 'completed' }),
+      )
       expect([answer.status, await answer.json()]).toEqual([
         202,
-        { decision_id: idOf(name), attempt: 0, status: 202, state: 'in_progress' },
+        { decision_id: deliveryIdOf(name), attempt: 0, status: 202, state: 'in_progress' },
       ])
       await bench.step('outcomes')
-      const shown = await call(`/v1/deliveries/${idOf(name)}`, { headers: { authorization: `Bearer ${key}` } })
+      const shown = await call(`/v1/deliveries/${deliveryIdOf(name)}`, { headers: { authorization: `Bearer ${key}` } })
       expect(await shown.json()).toMatchObject({ state: 'completed', deliveries: 1, max_attempts: 3, report_by: null })
     })
     expect(bench.decisions().at(-1)).toMatchObject({ verdict: 'completed', type: 'issues.opened', subject: name })
@@ -364,7 +331,7 @@ describe('the agents’ API', () => {
   it('answers each of several reports for itself', async () => {
     const [name = '', unknown = ''] = fixture.freshNames(2)
     const bench = await delivered(name)
-    const said = (of: string) => ({ decision_id: idOf(of), attempt: 0, status: 'failed', effects: 'none' })
+    const said = (of: string) => ({ decision_id: deliveryIdOf(of), attempt: 0, status: 'failed', effects: 'none' })
     await withApi(bench, async call => {
       const answer = await call('/v1/outcomes', post({ outcomes: [said(name), said(unknown)] }))
       const { outcomes } = (await answer.json()) as { outcomes: { status: number }[] }
@@ -376,7 +343,7 @@ describe('the agents’ API', () => {
   it('refuses what is not an agent’s own, and says why', async () => {
     const [name = ''] = fixture.freshNames(1)
     const bench = await delivered(name)
-    const mine = { decision_id: idOf(name), attempt: 0 }
+    const mine = { decision_id: deliveryIdOf(name), attempt: 0 }
     const problemOf = async (call: Call, body: unknown, bearer = key): Promise<[number, string]> => {
       const answer = await call('/v1/outcomes', post(body, bearer))
       return [answer.status, ((await answer.json()) as { detail: string }).detail]
@@ -393,28 +360,5 @@ describe('the agents’ API', () => {
       expect((await call('/v1/outcomes', { ...post({}), body: '{' })).status).toBe(400)
     })
     expect(bench.logs.outcomes).toHaveLength(0)
-  })
-})
-
-describe('old rows', () => {
-  it('go when nothing can ask for them, and open deliveries keep theirs', async () => {
-    const bench = await fixture.newBench({ ...reporting, routes: [{ ...toTriage, agents: ['triage', 'watch'] }] })
-    const [open = '', done = ''] = fixture.freshNames(2)
-    bench.send(eventOf(open))
-    bench.send(eventOf(done))
-    await bench.step('events')
-    say(bench, done)
-    await bench.step('outcomes')
-    await bench.takeOver()
-    const { ownership } = bench
-    const { deliveries } = fixture.benchOptions()
-    expect(
-      await deliveries.expire({ ...ownership, epoch: ownership.epoch - 1n }, { beforeMs: 9e15, limit: 100 }),
-    ).toBeNull()
-    expect(await deliveries.expire(ownership, { beforeMs: 0, limit: 100 })).toBe(0)
-    expect(await deliveries.expire(ownership, { beforeMs: 9e15, limit: 100 })).toBeGreaterThanOrEqual(3)
-    const { verdicts: left } = await fixture.rowsOf(bench)
-    expect(left.map(row => (row as { decision_id: string }).decision_id)).toEqual([idOf(open)])
-    expect(await stateOf(done)).toBeUndefined()
   })
 })

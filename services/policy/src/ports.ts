@@ -25,7 +25,7 @@ export interface StoredVerdict {
   readonly notBeforeMs: number | null
   readonly atMs: number
   readonly configVersion: string
-  /** Of an allowed delivery to an agent that reports: how it stands. */
+  /** Of a delivery to an agent that reports, once it was allowed: how it stands. */
   readonly delivery: DecisionDeliveryTerms | null
   /** The agent's topic refused the delivery afterwards: it is parked. */
   readonly override: { readonly code: string; readonly detail: string } | null

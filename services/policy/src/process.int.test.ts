@@ -6,6 +6,7 @@ import { agentTopic, partitionOf, topicNames, type Broker, type LogRecord, type 
 import { connectBroker, createCodec, ensureTopics, pushSchemas, topicSpecs, type Codec } from '@weir/kafka'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createTestDatabase } from '../../../test/support/database.ts'
+import { setting } from '../../../test/support/setting.ts'
 import { until } from '../../../test/support/until.ts'
 import { eventOf } from './adapters/testing/partition-bench.ts'
 
@@ -33,12 +34,6 @@ afterEach(async () => {
 afterAll(async () => {
   await broker.close()
 })
-
-function setting(name: string): string {
-  const value = process.env[name]
-  if (value === undefined || value === '') throw new Error(`${name} is not set: start the services with ./weir up`)
-  return value
-}
 
 /** Topics of one test, and with them the consumer group. */
 async function newPrefix(): Promise<string> {

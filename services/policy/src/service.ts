@@ -156,7 +156,10 @@ export class PolicyService implements StageHandler {
   }
 
   #noteWaiting(partition: number, answers: readonly Answer[]): void {
-    const ended = answers.filter(({ item, row }) => item.release !== null && row.verdict !== 'defer')
+    // A refused delivery ends at its first attempt too, and need not keep its bytes.
+    const ended = answers.filter(
+      ({ item, row }) => row.override !== null || (item.release !== null && row.verdict !== 'defer'),
+    )
     this.#ending.set(
       partition,
       ended.map(({ row }) => row.decisionId),

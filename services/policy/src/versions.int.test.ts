@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts'
+import { createTestDatabase, policyPlaces, type TestDatabase } from '../../../test/support/database.ts'
 import { eventOf } from './adapters/testing/partition-bench.ts'
 import { createPolicyFixture, toTriage, type PolicyFixture } from './adapters/testing/policy-fixture.ts'
 
@@ -8,24 +8,13 @@ let fixture: PolicyFixture
 
 beforeAll(async () => {
   test = await createTestDatabase()
-  fixture = await createPolicyFixture({
-    adminUrl: test.adminUrl,
-    policyUrl: test.urls.policy,
-    redisUrl: env('REDIS_URL'),
-    registryUrl: env('WEIR_SCHEMA_REGISTRY_URL'),
-  })
+  fixture = await createPolicyFixture(policyPlaces(test))
 })
 
 afterAll(async () => {
   await fixture.close()
   await test.drop()
 })
-
-function env(name: string): string {
-  const value = process.env[name]
-  if (value === undefined || value === '') throw new Error(`${name} is not set: start the services with ./weir up`)
-  return value
-}
 
 describe('versions', () => {
   const versioned = (name: string, version: string | null, object = 'order') => eventOf(name, { version, object })

@@ -121,7 +121,8 @@ function restore(tables: Tables, { deliveries, outcomes, versions }: DeliveryRes
     const isNewer =
       known === undefined ||
       known.attempt < row.attempt ||
-      (known.attempt === row.attempt && rank[known.state] < 2 && rank[known.state] < rank[row.state])
+      (known.attempt === row.attempt && rank[known.state] < 2 && rank[known.state] < rank[row.state]) ||
+      (known.attempt === row.attempt && known.state === 'parked' && row.state === 'completed')
     if (isNewer) {
       tables.deliveries.set(row.decisionId, { ...row, event: known?.event ?? row.event, overdueProducedAtMs: null })
       restored++

@@ -151,7 +151,7 @@ export const attemptKey = ({
 export const budgetKey = (budget: string, windowStartMs: number): string => `${budget}\n${windowStartMs}`
 
 export function withOverride(tables: Tables, row: StoredVerdict): StoredVerdict {
-  const delivery = row.verdict === 'allow' ? tables.deliveries.get(row.decisionId) : undefined
+  const delivery = tables.deliveries.get(row.decisionId)
   return {
     ...row,
     override: tables.overrides.get(attemptKey(row)) ?? null,

@@ -4,6 +4,7 @@ import type { Log } from '@weir/core'
 import { createMetrics } from '@weir/runtime'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
+import { setting } from '../../../../test/support/setting.ts'
 import { createIngestMetrics } from '../metrics.ts'
 import { createEdgeCache, type RedisEdgeCache } from './redis-edge-cache.ts'
 
@@ -19,12 +20,6 @@ afterEach(async () => {
   for (const cache of open.splice(0)) await cache.close()
 })
 
-function redisUrl(): string {
-  const url = process.env['REDIS_URL']
-  if (url === undefined || url === '') throw new Error('REDIS_URL is not set: run the tests with ./weir test')
-  return url
-}
-
 function cacheAt(url: string, prefix = `t${randomBytes(5).toString('hex')}.`): RedisEdgeCache {
   const cache = createEdgeCache({ url, prefix, metrics: createIngestMetrics(createMetrics('ingest')), log: quiet })
   open.push(cache)
@@ -36,7 +31,7 @@ const acceptance = { deliveryId: randomUUID(), digest: randomBytes(32) }
 
 describe('the edge cache in Redis', () => {
   it('gives back what was accepted in this log, and nothing of another', async () => {
-    const cache = cacheAt(redisUrl())
+    const cache = cacheAt(setting('REDIS_URL'))
     const [known, unknown] = [randomBytes(32), randomBytes(32)]
     await expect
       .poll(async () => {
@@ -49,9 +44,9 @@ describe('the edge cache in Redis', () => {
 
   it('takes a damaged entry for a miss', async () => {
     const prefix = `t${randomBytes(5).toString('hex')}.`
-    const cache = cacheAt(redisUrl(), prefix)
+    const cache = cacheAt(setting('REDIS_URL'), prefix)
     const key = randomBytes(32)
-    const redis = new Redis(redisUrl())
+    const redis = new Redis(setting('REDIS_URL'))
     await expect
       .poll(async () => {
         cache.write(key, acceptance, { logId, ttlMs: 60_000 })

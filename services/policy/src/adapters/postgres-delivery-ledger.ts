@@ -191,12 +191,7 @@ export class PostgresDeliveryLedger implements DeliveryLedger, DeliveryDirectory
       limit,
     ])
     const removed = row?.removed ?? -1
-    if (removed < 0) return null
-    const shared = await this.#db.query<{ removed: number }>('select policy.expire_shared($1, $2) as removed', [
-      beforeMs,
-      limit,
-    ])
-    return removed + (shared[0]?.removed ?? 0)
+    return removed < 0 ? null : removed
   }
 
   async #now(): Promise<number> {

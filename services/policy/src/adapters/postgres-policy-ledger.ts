@@ -25,9 +25,11 @@ interface LookRow {
 const lookSql = `
 select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms,
   (select coalesce(jsonb_agg(to_jsonb(v) || jsonb_build_object('override_code', o.code, 'override_detail', o.detail,
-     'delivery', policy.terms_of(v.decision_id, v.verdict))
+     'delivery', case when d.decision_id is not null then jsonb_build_object('number', d.deliveries, 'maxAttempts', d.max_attempts,
+       'backoffMs', d.backoff_ms, 'deadlineMs', d.deadline_ms) end)
      order by v."offset", v.agent), '[]')
    from policy.verdict v left join policy.override o on o.decision_id = v.decision_id and o.attempt = v.attempt
+   left join policy.delivery d on d.decision_id = v.decision_id
    where (v.decision_id, v.attempt) in (
      select r.decision_id, r.attempt from policy.verdict r
      where r.log_id = $1 and r.partition = $2 and r."offset" between $3 and $4

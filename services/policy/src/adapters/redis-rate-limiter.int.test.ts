@@ -4,6 +4,7 @@ import type { BudgetConfiguration, Log } from '@weir/core'
 import { createMetrics } from '@weir/runtime'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { setting } from '../../../../test/support/setting.ts'
 import { until } from '../../../../test/support/until.ts'
 import { rateScopes } from '../domain/budgets.ts'
 import { createPolicyMetrics } from '../metrics.ts'
@@ -33,11 +34,7 @@ const sockets: Socket[] = []
 let isFrozen = false
 let limiter: RedisRateLimiter
 
-const redisUrl = (): URL => {
-  const value = process.env['REDIS_URL'] ?? ''
-  if (value === '') throw new Error('REDIS_URL is not set: start the services with ./weir up')
-  return new URL(value)
-}
+const redisUrl = (): URL => new URL(setting('REDIS_URL'))
 const redisPort = (): number => Number(redisUrl().port === '' ? 6379 : redisUrl().port)
 const redisHost = (): string => redisUrl().hostname
 

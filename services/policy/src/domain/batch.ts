@@ -3,7 +3,7 @@ import type { ClaimRequest, GroupQuestion, StoredVerdict, WaitingPlace } from '.
 import { groupOf, type Case, type Item } from './case.ts'
 import type { Proposal } from './judge.ts'
 import { routedAgents } from './routing.ts'
-import { termsOf, type TermRules } from './terms.ts'
+import { defaultTerms, termsOf, type TermRules } from './terms.ts'
 import { comparedVersion } from './version.ts'
 
 /** The deliveries an item stands for: one per routed agent, one without an agent when there is none, or the one that is released. */
@@ -12,7 +12,8 @@ export function casesOf(item: Item, rules: TermRules): Case[] {
   const version = event.version === null ? null : comparedVersion(event.version)
   if (release !== null) {
     const { agent, decisionId: id, attempt, rateReserved, isAgain } = release
-    const terms = termsOf(rules, event, agent)
+    // An open delivery goes on as it began, also when its agent need not report any more.
+    const terms = termsOf(rules, event, agent) ?? (isAgain ? defaultTerms : null)
     return [{ item, agent, agents: [agent], decisionId: id, attempt, rateReserved, isAgain, version, terms }]
   }
   const routed = routedAgents(rules.routes, event)

@@ -29,7 +29,7 @@ function agentRecord(context: OutputContext, item: Item, row: StoredVerdict): Ou
 function decisionOf(item: Item, row: StoredVerdict): Decision {
   const { event, record } = item
   const isParked = row.override !== null
-  const keepsEvent = row.verdict === 'defer' || row.delivery !== null
+  const keepsEvent = row.verdict === 'defer' || (row.verdict === 'allow' && row.delivery !== null)
   return {
     ...flowFieldsOf(event),
     decisionId: row.decisionId,

@@ -45,12 +45,20 @@ export function deliveryRestorationOf(decisions: readonly Decision[]): DeliveryR
 }
 
 function afterVerdict(decision: Decision, known: RestoredDelivery | null): RestoredDelivery | null {
-  if (decision.delivery !== null) return opened(decision, known)
-  if (known === null) return null
-  if (decision.verdict === 'stale' || decision.verdict === 'deny') {
-    return { ...known, state: decision.verdict, ended: decision.input }
+  const { verdict, delivery, input, notBeforeMs, reasons } = decision
+  if (delivery === null) return known
+  switch (verdict) {
+    case 'stale':
+    case 'deny':
+      return { ...(known ?? opened(decision, null)), state: verdict, ended: input }
+    case 'defer':
+      return known ?? { ...opened(decision, null), state: 'waiting', notBeforeMs }
+    case 'parked':
+      // The agent's topic refused it.
+      return { ...opened(decision, known), state: 'parked', parkedCode: reasons[0]?.code ?? null, ended: input }
+    default:
+      return opened(decision, known)
   }
-  return known
 }
 
 function afterReport(decision: Decision, known: RestoredDelivery | null): RestoredDelivery | null {

@@ -17,7 +17,8 @@ export interface TermRules {
   readonly reportingAgents: ReadonlySet<string>
 }
 
-const withoutRoute: DeliveryTerms = { maxAttempts: 5, backoffMs: 10_000, deadlineMs: 900_000 }
+/** For a delivery whose route, or whose agent's duty to report, is gone since it began. */
+export const defaultTerms: DeliveryTerms = { maxAttempts: 5, backoffMs: 10_000, deadlineMs: 900_000 }
 
 /** Terms of the first route that takes the event to the agent; null when the agent does not report. */
 export function termsOf(
@@ -33,8 +34,7 @@ export function termsOf(
       sources.some(pattern => matches(pattern, event.source)) &&
       types.some(pattern => matches(pattern, event.type)),
   )
-  // The route may be gone since the event was deferred.
-  if (route === undefined) return withoutRoute
+  if (route === undefined) return defaultTerms
   const { maxAttempts, backoffSeconds, deadlineSeconds } = route
   return { maxAttempts, backoffMs: backoffSeconds * 1_000, deadlineMs: deadlineSeconds * 1_000 }
 }

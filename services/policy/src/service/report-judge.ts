@@ -100,7 +100,9 @@ async function outputsOf(
     const { topic, key, value, headers } = report.record
     return [{ topic, partition: right, key, value, headers: withInput(output, report.record, headers) }]
   }
-  const bytes = settlement.kind === 'settled' ? (settlement.delivery?.event ?? null) : null
+  // Only while the delivery is open are its bytes sure to be there, also for whoever reads the record again.
+  const isOpen = settlement.kind === 'settled' && settlement.row.result !== 'late' && settlement.row.code !== 'late'
+  const bytes = isOpen ? (settlement.delivery?.event ?? null) : null
   let event: RawEvent | null = null
   if (bytes !== null) {
     const decoded = await codec.decodeEvent(bytes)

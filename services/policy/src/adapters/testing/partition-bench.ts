@@ -16,6 +16,7 @@ import {
 } from '@weir/core'
 import type { Codec } from '@weir/kafka'
 import type { Decision, Outcome, RawEvent } from '@weir/schemas'
+import { outcomeRecord, type Said } from '../../domain/outcome-record.ts'
 import { PolicyService, type PolicyOptions } from '../../service.ts'
 
 export const topics = topicNames()
@@ -89,6 +90,12 @@ export class PartitionBench {
     return this.#append('outcomes', { key, value: this.#options.rawCodec.encode('Outcome', outcome), headers: [] })
   }
 
+  /** What triage says about an event of `eventOf(name)`: that it is done, unless told otherwise. */
+  says(name: string, said: Partial<Said> = {}): void {
+    const base = { decisionId: deliveryIdOf(name), attempt: 0, agent: 'triage', status: 'completed' } as const
+    this.report(outcomeRecord({ ...base, effects: '', detail: null, atMs: 1, ...said }, eventOf(name)))
+  }
+
   #append(name: LogName, record: Pick<OutRecord, 'key' | 'value' | 'headers'>): LogRecord {
     const { partition } = this.#options
     const { key, value, headers } = record
@@ -158,6 +165,12 @@ export class PartitionBench {
     const { partition } = this.#options
     return this.outputs.map((record, offset) => ({ ...record, partition, offset, timestampMs: 1_000 + offset }))
   }
+}
+
+/** Decision id of the delivery to triage of an event of `eventOf(name)`. */
+export function deliveryIdOf(name: string): string {
+  const { eventKey: key, deliveryId } = eventOf(name)
+  return decisionId(key, deliveryId, 'triage', 'policy')
 }
 
 /** An event whose subject is its name. */

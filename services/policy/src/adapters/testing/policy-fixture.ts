@@ -10,7 +10,7 @@ import { createAvroPolicyCodec } from '../avro-policy-codec.ts'
 import { PostgresDeliveryLedger } from '../postgres-delivery-ledger.ts'
 import { PostgresPolicyLedger } from '../postgres-policy-ledger.ts'
 import { RedisRateLimiter } from '../redis-rate-limiter.ts'
-import { PartitionBench, type BenchOptions } from './partition-bench.ts'
+import { deliveryIdOf, PartitionBench, type BenchOptions } from './partition-bench.ts'
 
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent }
 
@@ -146,6 +146,14 @@ export class PolicyFixture {
     const sql = `select coalesce(sum(used), 0)::int as used from policy.budget where budget like $1 || '/%'`
     const [row] = await this.admin.query<{ used: number }>(sql, [budget.name])
     return row?.used ?? 0
+  }
+
+  /** The delivery to triage of an event of `eventOf(name)`, as far as it is told apart. */
+  async stateOf(name: string): Promise<Record<string, unknown> | undefined> {
+    const sql = `select state, attempt, deliveries, parked_code, event is null as forgotten
+      from policy.delivery where decision_id = $1`
+    const [row] = await this.admin.query<Record<string, unknown>>(sql, [deliveryIdOf(name)])
+    return row
   }
 
   async waitingCount({ ownership }: PartitionBench): Promise<number> {
