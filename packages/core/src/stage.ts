@@ -1,9 +1,16 @@
 // The one mechanism: take over, read, claim, emit. Ports between the runner (packages/kafka), the owner rows
 // (packages/postgres) and a stage (services/dedup, services/policy).
-import type { LogRecord, OutRecord } from './log.ts'
+import { WeirError } from './errors.ts'
+import type { Coordinate, Header, LogRecord, OutRecord } from './log.ts'
 
 /** Name of a header on every output of a stage: `<logId>:<partition>:<offset>` of the input it came from. */
 export const inputHeader = 'weir-input'
+
+/** Headers of an output with the coordinate of the input it came from; one that was there before is replaced. */
+export function withInputHeader({ logId, partition, offset }: Coordinate, headers: readonly Header[]): Header[] {
+  const value = Buffer.from(`${logId}:${partition}:${offset}`, 'utf8')
+  return [...headers.filter(([name]) => name !== inputHeader), [inputHeader, value]]
+}
 
 /** Where an input log stands for an owner: everything below `emittedBelow` has had its verdict and was emitted. */
 export interface LogPosition {
@@ -19,6 +26,11 @@ export interface Ownership {
   readonly stage: string
   readonly partition: number
   readonly epoch: bigint
+}
+
+/** The epoch of this owner is out of date: it has written nothing, and writes nothing more. */
+export function fenced({ stage, partition }: Pick<Ownership, 'stage' | 'partition'>): WeirError {
+  return new WeirError('fenced', `another instance owns ${stage} ${partition} now`)
 }
 
 /** Owner rows. One per (stage, partition number). */

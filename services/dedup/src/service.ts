@@ -1,4 +1,5 @@
 import {
+  fenced,
   WeirError,
   partitionOf,
   type ClaimContext,
@@ -90,7 +91,7 @@ export class DedupService implements StageHandler {
     let restored = 0
     for (let from = 0; from < claims.length; from += restoreChunk) {
       const missing = await ledger.restore(ownership, claims.slice(from, from + restoreChunk))
-      if (missing === null) throw fenced(ownership.partition)
+      if (missing === null) throw fenced(ownership)
       restored += missing
     }
     return { restored }
@@ -266,8 +267,4 @@ function requestOf({ event, record }: Judged): ClaimRequest {
 
 function parkReasonOf(code: string): ParkReason {
   return code === 'schema_unknown' || code === 'empty' ? code : 'malformed'
-}
-
-function fenced(partition: number): WeirError {
-  return new WeirError('fenced', `another instance owns dedup ${partition} now`)
 }

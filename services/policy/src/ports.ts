@@ -125,7 +125,10 @@ export interface DeliveryLedger {
   lookReports(batch: StageBatch, keys: readonly ReportKey[]): Promise<ReportLook>
   /** Stores what follows from reports and moves their deliveries. False when the epoch is no longer mine. */
   claimReports(batch: StageBatch, context: ClaimContext, rows: readonly StoredOutcome[], atMs: number): Promise<boolean>
-  /** The deliveries that are overdue, longest first, and not produced as such within `againAfterMs`; only of inputs known committed. */
+  /**
+   * The deliveries that are overdue, longest first, and not produced as such within `againAfterMs`; only of inputs known committed.
+   * `nowMs`: when that was found, where there are some.
+   */
   overdue(
     ownership: Ownership,
     committed: readonly LogPosition[],

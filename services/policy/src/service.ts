@@ -1,4 +1,5 @@
 import {
+  fenced,
   WeirError,
   type ClaimContext,
   type LogPosition,
@@ -187,8 +188,4 @@ function recordsOf(output: OutputContext, batch: StageBatch, judged: JudgedBatch
     ...(judged.unreadable.get(offset) ?? []),
     ...(byOffset.get(offset) ?? []),
   ])
-}
-
-function fenced(ownership: Ownership): WeirError {
-  return new WeirError('fenced', `another instance owns policy ${ownership.partition} now`)
 }

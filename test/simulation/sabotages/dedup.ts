@@ -2,7 +2,7 @@
 import type { DedupOptions } from '@weir/dedup'
 import type { Alterations } from '../context.ts'
 import type { ClaimAnswer, ClaimLedger, ClaimRequest } from '../stand-ins/ports.ts'
-import { dedupOnly, type Sabotage } from './sabotage.ts'
+import { dedupOnly, withHandler, type Sabotage } from './sabotage.ts'
 
 function withLedger(change: (ledger: ClaimLedger) => ClaimLedger): Alterations {
   return { dedup: (options): DedupOptions => ({ ...options, ledger: change(options.ledger) }) }
@@ -173,17 +173,13 @@ function claimAfterEmit(): Alterations {
       }
       return { ...options, ledger }
     },
-    handler: (handler, { instance }) => ({
-      claim: (batch, context) => handler.claim(batch, context),
-      reroute: (batch, context, topic, code) => handler.reroute(batch, context, topic, code),
-      rebuild: (outputs, given) => handler.rebuild(outputs, given),
-      begin: given => handler.begin(given),
-      end: partition => handler.end(partition),
-      committed: async batch => {
-        const input = pending.get(key(instance, batch.partition))
-        pending.delete(key(instance, batch.partition))
-        if (input !== undefined) await ledgers.get(instance)?.claim(...input)
-      },
-    }),
+    handler: (handler, { instance }) =>
+      withHandler(handler, {
+        committed: async batch => {
+          const input = pending.get(key(instance, batch.partition))
+          pending.delete(key(instance, batch.partition))
+          if (input !== undefined) await ledgers.get(instance)?.claim(...input)
+        },
+      }),
   }
 }

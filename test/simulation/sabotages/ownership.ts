@@ -1,7 +1,7 @@
 // Rules of the runner and of the broker's client: take-over, fence, transaction.
 import type { Broker, LogReader, PartitionWriter, Position, TransactionResult, WriterOptions } from '@weir/core'
 import type { Alterations, Place } from '../context.ts'
-import { dedupOnly, type Sabotage } from './sabotage.ts'
+import { dedupOnly, withHandler, type Sabotage } from './sabotage.ts'
 
 type Batch = Parameters<PartitionWriter['run']>[0]
 
@@ -87,7 +87,7 @@ export const ownership: readonly Sabotage[] = [
     name: 'rows-not-rebuilt',
     what: 'rows that Postgres lost are not made again from what was emitted',
     stages: dedupOnly,
-    make: () => ({ handler: handler => withoutRebuild(handler) }),
+    make: () => ({ handler: handler => withHandler(handler, { rebuild: () => Promise.resolve({ restored: 0 }) }) }),
   },
   {
     name: 'offsets-outside',
@@ -203,18 +203,6 @@ function offsetsBeforeFence(): Alterations {
           early.get(`${instance}/${places[0]?.partition ?? 0}`) ?? (await broker.admin.committed(group, places)),
       },
     }),
-  }
-}
-
-function withoutRebuild(handler: Parameters<NonNullable<Alterations['handler']>>[0]): typeof handler {
-  return {
-    claim: (batch, context) => handler.claim(batch, context),
-    reroute: (batch, context, topic, code) => handler.reroute(batch, context, topic, code),
-    rebuild: () => Promise.resolve({ restored: 0 }),
-    begin: given => handler.begin(given),
-    committed: async (batch, context) => await handler.committed?.(batch, context),
-    tick: async (given, committed) => await handler.tick?.(given, committed),
-    end: partition => handler.end(partition),
   }
 }
 

@@ -13,10 +13,6 @@ export function inputOf(record: LogRecord): Coordinate | null {
   return Number.isSafeInteger(coordinate.partition) && Number.isSafeInteger(coordinate.offset) ? coordinate : null
 }
 
-export function inputHeaderValue(coordinate: Coordinate): Buffer {
-  return Buffer.from(`${coordinate.logId}:${coordinate.partition}:${coordinate.offset}`, 'utf8')
-}
-
 /** From which offset of an input log own outputs are wanted. */
 export interface WantedFrom {
   readonly logId: string

@@ -1,5 +1,6 @@
 // The serial loop of one partition number: take over, then read, claim, emit, batch by batch, over all input topics.
 import {
+  fenced,
   hasCode,
   type ClaimContext,
   type LogPosition,
@@ -249,7 +250,7 @@ class Turn {
   async advance(): Promise<void> {
     if (!this.#isDirty) return
     if (!(await this.#options.owners.advance(this.#taken.ownership, [...this.#positions.values()])))
-      throw this.#fenced()
+      throw fenced(this.#taken.ownership)
     this.#isDirty = false
   }
 
@@ -341,7 +342,7 @@ class Turn {
       if (result.kind === 'committed') return 'committed'
       this.#noteInterruption(result)
       if (result.kind === 'unknown') return 'unknown'
-      if (result.kind === 'fenced') throw this.#fenced()
+      if (result.kind === 'fenced') throw fenced(this.#taken.ownership)
       if (refused.has(result.topic)) {
         throw new WeirError(
           'internal',
@@ -368,7 +369,7 @@ class Turn {
   }
 
   #recordsOf(verdict: StageVerdict): readonly OutRecord[] {
-    if (verdict.kind === 'fenced') throw this.#fenced()
+    if (verdict.kind === 'fenced') throw fenced(this.#taken.ownership)
     return verdict.records
   }
 
@@ -392,10 +393,6 @@ class Turn {
 
   #noteLag(topic: string, records: number): void {
     this.#options.observer?.lag?.(topic, this.#partition, records)
-  }
-
-  #fenced(): WeirError {
-    return new WeirError('fenced', `another instance owns ${this.#options.stage} ${this.#partition} now`)
   }
 }
 

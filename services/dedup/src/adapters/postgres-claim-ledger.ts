@@ -1,5 +1,5 @@
 import { WeirError } from '@weir/core'
-import { positionArrays, type Database, type SqlValue } from '@weir/postgres'
+import { placeholders, positionArrays, type Database, type SqlValue } from '@weir/postgres'
 import type { ClaimAnswer, ClaimLedger, ClaimRequest } from '../ports.ts'
 
 interface ClaimRow {
@@ -18,8 +18,8 @@ interface ClaimRow {
   readonly business_offset: number
 }
 
-const claimSql = `select * from dedup.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
-const restoreSql = `select dedup.restore($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) as missing`
+const claimSql = `select * from dedup.claim(${placeholders(18)})`
+const restoreSql = `select dedup.restore(${placeholders(14)}) as missing`
 
 /** Claims by `dedup.claim` and `dedup.restore` of migration 000003: one call per batch. */
 export function createClaimLedger(db: Database): ClaimLedger {

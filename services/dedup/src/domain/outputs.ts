@@ -1,15 +1,15 @@
 import {
   decisionId,
-  inputHeader,
-  parkedHeaders,
+  parkedHeadersOf,
   sha256,
+  withInputHeader,
   type Coordinate,
   type Header,
   type LogRecord,
   type OutRecord,
   type TopicNames,
 } from '@weir/core'
-import type { Decision, KeyState, RawEvent } from '@weir/schemas'
+import { flowFieldsOf, unreadFlowFields, type Decision, type KeyState } from '@weir/schemas'
 import type { Judged } from './batch.ts'
 import type { Finding, ParkReason } from './judge.ts'
 
@@ -92,32 +92,23 @@ function decisionRecord(context: OutputContext, record: LogRecord, decision: Dec
 }
 
 function parkedRecord(context: OutputContext, record: LogRecord, reason: ParkReason, detail: string): OutRecord {
-  const facts: Record<string, string> = {
-    [parkedHeaders.reason]: reason,
-    [parkedHeaders.detail]: detail,
-    [parkedHeaders.stage]: 'dedup',
-    [parkedHeaders.topic]: record.topic,
-    [parkedHeaders.logId]: context.logId,
-    [parkedHeaders.partition]: String(record.partition),
-    [parkedHeaders.offset]: String(record.offset),
-    [parkedHeaders.timestampMs]: String(record.timestampMs),
-  }
-  const added = Object.entries(facts).map(([name, text]): Header => [name, Buffer.from(text, 'utf8')])
+  const { topic, timestampMs } = record
+  const place = coordinateOf(context, record)
+  const added = parkedHeadersOf({ ...place, code: reason, detail, stage: 'dedup', topic, timestampMs, delivery: null })
   const headers = withInput(context, record, [...record.headers, ...added])
   const { topics, partition } = context
   return { topic: topics.parked, partition, key: record.key, value: record.value, headers }
 }
 
 function withInput(context: OutputContext, record: LogRecord, headers: readonly Header[]): Header[] {
-  const value = `${context.logId}:${context.partition}:${record.offset}`
-  return [...headers.filter(([name]) => name !== inputHeader), [inputHeader, Buffer.from(value, 'utf8')]]
+  return withInputHeader(coordinateOf(context, record), headers)
 }
 
 function decisionOf(context: OutputContext, judged: Judged, finding: Finding, copies: number): Decision {
   const { record, event } = judged
   const original = finding.kind === 'admitted' ? null : finding.original
   return {
-    ...flowOf(event),
+    ...flowFieldsOf(event),
     decisionId: decisionId(event.eventKey, event.deliveryId, '', 'dedup'),
     admissionId: original?.deliveryId ?? event.deliveryId,
     verdict: finding.kind,
@@ -126,31 +117,6 @@ function decisionOf(context: OutputContext, judged: Judged, finding: Finding, co
     payloadDiffers: finding.kind === 'duplicate' && finding.payloadDiffers,
     copies,
     ...inputOf(context, record),
-  }
-}
-
-function flowOf(event: RawEvent) {
-  const { tenant, source, eventKey, eventKeyText, type, subject, object, version, run, rootEvent, cause, hops } = event
-  const { deliveryId, orderingKey, payloadDigest, businessKey, generation, traceparent } = event
-  return {
-    tenant,
-    source,
-    eventKey,
-    eventKeyText,
-    type,
-    subject,
-    object,
-    version,
-    run,
-    rootEvent,
-    cause,
-    hops,
-    deliveryId,
-    orderingKey,
-    payloadDigest,
-    businessKey,
-    generation,
-    traceparent,
   }
 }
 
@@ -191,31 +157,16 @@ function unreadableDecision(context: OutputContext, record: LogRecord, reason: P
   const eventKey = record.key?.length === 32 ? record.key : digest
   const place = `${context.logId}:${context.partition}:${record.offset}`
   return {
+    ...unreadFlowFields,
     ...inputOf(context, record),
     decisionId: decisionId(eventKey, place, '', 'dedup'),
-    tenant: '',
-    source: '',
     eventKey,
     eventKeyText: `unreadable/${place}`,
-    type: 'unreadable',
-    subject: null,
-    object: null,
-    version: null,
-    run: null,
-    rootEvent: null,
-    cause: null,
-    hops: 0,
-    admissionId: '',
-    deliveryId: '',
-    orderingKey: '',
     verdict: 'parked',
     reasons: reasonsOf({ kind: 'parked', reason, detail, original: null }),
     original: null,
     payloadDigest: digest,
     payloadDiffers: false,
-    businessKey: null,
     copies: 1,
-    generation: 0,
-    traceparent: null,
   }
 }

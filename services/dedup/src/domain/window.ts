@@ -1,5 +1,6 @@
 // How long an event is told from its repeats. All times are the broker's log-append times and the provider's signed time, in
 // milliseconds since 1970; no clock of ours takes part.
+import { matches } from '@weir/core'
 
 /** What the configuration says of one source. */
 export interface SourceWindows {
@@ -41,8 +42,4 @@ export function marginMs(windowMs: number): number {
 /** Until what append time a claim is kept: it may go when every partition has committed a later one. */
 export function keptUntilMs(appendedAtMs: number, windowMs: number): number {
   return appendedAtMs + windowMs + marginMs(windowMs)
-}
-
-function matches(pattern: string, type: string): boolean {
-  return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : pattern === type
 }

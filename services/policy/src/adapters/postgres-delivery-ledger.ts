@@ -1,5 +1,5 @@
 import { WeirError, type ClaimContext, type LogPosition, type Ownership, type StageBatch } from '@weir/core'
-import { positionArrays, type Database, type SqlValue } from '@weir/postgres'
+import { placeholders, positionArrays, type Database, type SqlValue } from '@weir/postgres'
 import type { OpenDelivery, StoredOutcome } from '../domain/outcome.ts'
 import type { DeliveryRestoration } from '../domain/restore-deliveries.ts'
 import type {
@@ -31,20 +31,17 @@ from policy.outcome o
 where (o.decision_id, o.attempt, o.kind) in (select * from unnest($1::uuid[], $2::int[], $3::text[]))`
 
 const overdueSql = `
-select d.decision_id, d.attempt, d.agent, d.event
-from policy.delivery d
+select d.decision_id, d.attempt, d.agent, d.event, t.now_ms
+from (select ${nowSql}) t
+cross join policy.delivery d
 join policy.verdict v on v.decision_id = d.decision_id and v.attempt = d.attempt
 join unnest($2::uuid[], $3::bigint[]) as c (log_id, emitted_below) on c.log_id = v.log_id and v."offset" < c.emitted_below
-where d.partition = $1 and d.state = 'in_progress' and d.overdue_at_ms < $4 and d.event is not null
-  and (d.overdue_produced_at_ms is null or d.overdue_produced_at_ms < $4 - $5::bigint)
-order by d.overdue_at_ms limit $6`
+where d.partition = $1 and d.state = 'in_progress' and d.overdue_at_ms < t.now_ms and d.event is not null
+  and (d.overdue_produced_at_ms is null or d.overdue_produced_at_ms < t.now_ms - $4::bigint)
+order by d.overdue_at_ms limit $5`
 
-const claimSql = `select policy.claim_outcomes(${parameters(17)}) as mine`
-const restoreSql = `select policy.restore_deliveries(${parameters(38)}) as restored`
-
-function parameters(count: number): string {
-  return Array.from({ length: count }, (_, i) => `$${i + 1}`).join(', ')
-}
+const claimSql = `select policy.claim_outcomes(${placeholders(17)}) as mine`
+const restoreSql = `select policy.restore_deliveries(${placeholders(38)}) as restored`
 
 interface DeliveryRow {
   readonly decision_id: string
@@ -60,6 +57,11 @@ interface DeliveryRow {
   readonly log_id: string
   readonly partition: number
   readonly offset: number
+}
+
+interface OverdueRow extends Pick<DeliveryRow, 'decision_id' | 'attempt' | 'agent'> {
+  readonly event: Buffer
+  readonly now_ms: number
 }
 
 interface FoundRow extends DeliveryRow {
@@ -141,14 +143,12 @@ export class PostgresDeliveryLedger implements DeliveryLedger, DeliveryDirectory
     committed: readonly LogPosition[],
     ask: { readonly limit: number; readonly againAfterMs: number },
   ): Promise<{ readonly deliveries: readonly OverdueDelivery[]; readonly nowMs: number }> {
-    const nowMs = await this.#now()
-    const rows = await this.#db.query<{ decision_id: string; attempt: number; agent: string; event: Buffer }>(
+    const rows = await this.#db.query<OverdueRow>(
       overdueSql,
       [
         ownership.partition,
         committed.map(({ logId }) => logId),
         committed.map(({ emittedBelow }) => emittedBelow),
-        nowMs,
         ask.againAfterMs,
         ask.limit,
       ],
@@ -160,7 +160,7 @@ export class PostgresDeliveryLedger implements DeliveryLedger, DeliveryDirectory
       agent,
       event,
     }))
-    return { deliveries, nowMs }
+    return { deliveries, nowMs: rows[0]?.now_ms ?? 0 }
   }
 
   async markOverdue(ownership: Ownership, overdue: readonly AttemptId[]): Promise<boolean> {

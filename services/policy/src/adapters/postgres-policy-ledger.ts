@@ -1,5 +1,5 @@
 import { WeirError, type ClaimContext, type LogPosition, type Ownership, type StageBatch } from '@weir/core'
-import { positionArrays, type Database, type SqlValue } from '@weir/postgres'
+import { placeholders, positionArrays, type Database, type SqlValue } from '@weir/postgres'
 import type { Candidate, WaitingDelivery } from '../domain/release.ts'
 import type { Restoration } from '../domain/restore.ts'
 import type {
@@ -46,7 +46,7 @@ select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms,
      order by n."offset" limit q.at_most
    ) w) as waiting`
 
-const claimSql = `select * from policy.claim(${parameters(37)})`
+const claimSql = `select * from policy.claim(${placeholders(37)})`
 
 /** Only deliveries whose own event is known committed; the first of each group, in order. */
 const candidatesSql = `
@@ -70,10 +70,6 @@ from policy.waiting where partition = $1`
 const fetchSql = `
 select decision_id, agent, next_attempt, log_id, partition, "offset", event, rate_reserved, cause
 from policy.waiting where partition = $1 and decision_id = any ($2::uuid[]) and ended_attempt is null`
-
-function parameters(count: number): string {
-  return Array.from({ length: count }, (_, i) => `$${i + 1}`).join(', ')
-}
 
 interface CandidateRow {
   readonly decision_id: string
@@ -220,7 +216,7 @@ export class PostgresPolicyLedger implements PolicyLedger {
   }
 
   async restore(ownership: Ownership, rows: Restoration): Promise<number | null> {
-    const sql = `select policy.restore(${parameters(28)}) as restored`
+    const sql = `select policy.restore(${placeholders(28)}) as restored`
     const [row] = await this.#db.query<{ restored: number }>(sql, restoreParameters(ownership, rows))
     const restored = row?.restored ?? -1
     if (restored < 0) return null

@@ -1,9 +1,9 @@
 import { agentTopic, type OutRecord } from '@weir/core'
-import type { Decision } from '@weir/schemas'
+import { flowFieldsOf, type Decision } from '@weir/schemas'
 import type { StoredVerdict } from '../ports.ts'
 import { reason, type Item, type Reason } from './case.ts'
 import { cloudEventHeaders } from './cloud-event.ts'
-import { copyOf, decisionRecord, flowFieldsOf, parkedRecord, withInput, type OutputContext } from './records.ts'
+import { copyOf, decisionRecord, parkedRecord, withInput, type OutputContext } from './records.ts'
 import { topicGate } from './restore.ts'
 
 /** What goes out for one stored verdict. A pure function of the record and the row: a re-read emits the same. */

@@ -1,15 +1,16 @@
 // What every output of policy has: its topic's key, the coordinate of its input, and the fields that travel with an event.
 import {
   decisionId,
-  inputHeader,
-  parkedHeaders,
+  parkedHeadersOf,
   sha256,
+  withInputHeader,
   type Header,
   type LogRecord,
   type OutRecord,
+  type ParkedFacts,
   type TopicNames,
 } from '@weir/core'
-import type { Decision, RawEvent } from '@weir/schemas'
+import { unreadFlowFields, type Decision } from '@weir/schemas'
 import { reason } from './case.ts'
 
 /** Where outputs of one batch come from and go to: all to the input's partition number. */
@@ -21,17 +22,10 @@ export interface OutputContext {
 }
 
 /** A copy for people to decide about: the bytes as they were, and where they stood. */
-export interface ParkedCopy {
+export interface ParkedCopy extends Omit<ParkedFacts, 'code' | 'detail' | 'stage'> {
   readonly key: Buffer | null
   readonly value: Buffer | null
   readonly headers: readonly Header[]
-  readonly topic: string
-  readonly logId: string
-  readonly partition: number
-  readonly offset: number
-  readonly timestampMs: number
-  /** Of one delivery: which. */
-  readonly delivery: { readonly agent: string; readonly decisionId: string } | null
 }
 
 export interface ParkReason {
@@ -52,20 +46,7 @@ export function parkedRecord(
   copy: ParkedCopy,
   { code, detail }: ParkReason,
 ): OutRecord {
-  const facts: Record<string, string> = {
-    [parkedHeaders.reason]: code,
-    [parkedHeaders.detail]: detail,
-    [parkedHeaders.stage]: 'policy',
-    [parkedHeaders.topic]: copy.topic,
-    [parkedHeaders.logId]: copy.logId,
-    [parkedHeaders.partition]: String(copy.partition),
-    [parkedHeaders.offset]: String(copy.offset),
-    [parkedHeaders.timestampMs]: String(copy.timestampMs),
-    ...(copy.delivery === null
-      ? {}
-      : { [parkedHeaders.agent]: copy.delivery.agent, [parkedHeaders.decisionId]: copy.delivery.decisionId }),
-  }
-  const added = Object.entries(facts).map(([name, text]): Header => [name, Buffer.from(text, 'utf8')])
+  const added = parkedHeadersOf({ ...copy, code, detail, stage: 'policy' })
   const { topics, partition } = context
   const headers = withInput(context, record, [...copy.headers, ...added])
   return { topic: topics.parked, partition, key: copy.key, value: copy.value, headers }
@@ -78,61 +59,18 @@ export function copyOf(context: OutputContext, record: LogRecord, delivery: Park
 }
 
 export function withInput(context: OutputContext, record: LogRecord, headers: readonly Header[]): Header[] {
-  const value = `${context.logId}:${context.partition}:${record.offset}`
-  return [...headers.filter(([name]) => name !== inputHeader), [inputHeader, Buffer.from(value, 'utf8')]]
+  return withInputHeader({ logId: context.logId, partition: context.partition, offset: record.offset }, headers)
 }
-
-/** What a decision says of its event. */
-export function flowFieldsOf(event: RawEvent): Pick<Decision, FlowField> {
-  const { tenant, source, eventKey, eventKeyText, type, subject, object, version, run, rootEvent, cause, hops } = event
-  const { deliveryId, orderingKey, payloadDigest, businessKey, generation, traceparent } = event
-  return {
-    tenant,
-    source,
-    eventKey,
-    eventKeyText,
-    type,
-    subject,
-    object,
-    version,
-    run,
-    rootEvent,
-    cause,
-    hops,
-    deliveryId,
-    orderingKey,
-    payloadDigest,
-    businessKey,
-    generation,
-    traceparent,
-  }
-}
-
-type FlowField = Extract<keyof RawEvent, keyof Decision> & Exclude<keyof Decision, 'copies' | 'attempt'>
 
 /** What is not known of a record whose event cannot be read, or is not at hand. */
 export const unknownFields = {
-  tenant: '',
-  source: '',
-  type: 'unreadable',
-  subject: null,
-  object: null,
-  version: null,
-  run: null,
-  rootEvent: null,
-  cause: null,
-  hops: 0,
-  admissionId: '',
-  deliveryId: '',
-  orderingKey: '',
+  ...unreadFlowFields,
   agent: null,
   agents: [],
   original: null,
   payloadDiffers: false,
-  businessKey: null,
   copies: 1,
   attempt: 0,
-  generation: 0,
   effects: '',
   charges: [],
   notBeforeMs: null,
@@ -140,7 +78,6 @@ export const unknownFields = {
   delivery: null,
   report: null,
   configVersion: '',
-  traceparent: null,
 } as const
 
 /** A record that cannot be judged is parked as it is. */

@@ -1,15 +1,8 @@
 import type { OutRecord } from '@weir/core'
-import type { Decision, RawEvent } from '@weir/schemas'
+import { flowFieldsOf, type Decision, type RawEvent } from '@weir/schemas'
 import { reason } from './case.ts'
 import type { OpenDelivery, Report, Settlement, StoredOutcome } from './outcome.ts'
-import {
-  decisionRecord,
-  flowFieldsOf,
-  parkedRecord,
-  unknownFields,
-  unreadableOutputs,
-  type OutputContext,
-} from './records.ts'
+import { decisionRecord, parkedRecord, unknownFields, unreadableOutputs, type OutputContext } from './records.ts'
 
 /** Gate named by decisions about reports. */
 export const outcomeGate = 'outcome'

@@ -1,5 +1,5 @@
 import type { RouteConfiguration } from '@weir/core'
-import { matches } from './routing.ts'
+import { takes, type Routed } from './routing.ts'
 
 /** What holds for a delivery to an agent that reports; stored with it, so that a change of the configuration changes no open one. */
 export interface DeliveryTerms {
@@ -21,19 +21,9 @@ export interface TermRules {
 export const defaultTerms: DeliveryTerms = { maxAttempts: 5, backoffMs: 10_000, deadlineMs: 900_000 }
 
 /** Terms of the first route that takes the event to the agent; null when the agent does not report. */
-export function termsOf(
-  { routes, reportingAgents }: TermRules,
-  event: { readonly tenant: string; readonly source: string; readonly type: string },
-  agent: string,
-): DeliveryTerms | null {
+export function termsOf({ routes, reportingAgents }: TermRules, event: Routed, agent: string): DeliveryTerms | null {
   if (!reportingAgents.has(agent)) return null
-  const route = routes.find(
-    ({ tenant, agents, sources, types }) =>
-      tenant === event.tenant &&
-      agents.includes(agent) &&
-      sources.some(pattern => matches(pattern, event.source)) &&
-      types.some(pattern => matches(pattern, event.type)),
-  )
+  const route = routes.find(each => each.agents.includes(agent) && takes(each, event))
   if (route === undefined) return defaultTerms
   const { maxAttempts, backoffSeconds, deadlineSeconds } = route
   return { maxAttempts, backoffMs: backoffSeconds * 1_000, deadlineMs: deadlineSeconds * 1_000 }

@@ -1,4 +1,4 @@
-import { WeirError, type Clock, type LogPosition, type OutRecord, type Ownership } from '@weir/core'
+import { fenced, type Clock, type LogPosition, type OutRecord, type Ownership } from '@weir/core'
 import { outcomeRecord } from '../domain/outcome-record.ts'
 import type { OverdueDelivery } from '../ports.ts'
 import { policyDefaults, type PolicyOptions } from './policy-options.ts'
@@ -34,9 +34,7 @@ export class DeadlineWatch {
     if (records.length === 0) return
     await publisher.publish(records)
     faultPoint('policy.after-deadline-produced')
-    if (!(await ledger.markOverdue(ownership, look.deliveries))) {
-      throw new WeirError('fenced', `another instance owns policy ${ownership.partition} now`)
-    }
+    if (!(await ledger.markOverdue(ownership, look.deliveries))) throw fenced(ownership)
   }
 
   async #recordOf({ partition }: Ownership, overdue: OverdueDelivery, nowMs: number): Promise<OutRecord[]> {

@@ -1,4 +1,4 @@
-import { WeirError, type LogPosition, type Ownership } from '@weir/core'
+import { fenced, type LogPosition, type Ownership } from '@weir/core'
 import { policyDefaults, type PolicyOptions } from './policy-options.ts'
 
 const lookEveryMs = 10_000
@@ -23,7 +23,7 @@ export class Expiry {
     const reachedMs = Math.max(0, ...committed.map(({ claimedAtMs }) => claimedAtMs))
     if (reachedMs <= keepMs) return
     const removed = await ledger.expire(ownership, { beforeMs: reachedMs - keepMs, limit: chunk })
-    if (removed === null) throw new WeirError('fenced', `another instance owns policy ${ownership.partition} now`)
+    if (removed === null) throw fenced(ownership)
     metrics.expired(removed)
     // More may be left: the next tick goes on.
     this.#lookedAtMs = removed >= chunk ? Number.NEGATIVE_INFINITY : nowMs

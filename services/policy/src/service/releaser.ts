@@ -1,4 +1,4 @@
-import { WeirError, type LogPosition, type OutRecord, type Ownership } from '@weir/core'
+import { fenced, type LogPosition, type OutRecord, type Ownership } from '@weir/core'
 import { takeFairly } from '../domain/fair-share.ts'
 import {
   dueDeliveries,
@@ -58,9 +58,7 @@ export class Releaser {
     await this.#options.publisher.publish(records)
     faultPoint('policy.after-release-produced')
     metrics.released(records.length)
-    if (!(await ledger.markReleased(ownership, released))) {
-      throw new WeirError('fenced', `another instance owns policy ${ownership.partition} now`)
-    }
+    if (!(await ledger.markReleased(ownership, released))) throw fenced(ownership)
   }
 
   #choose(candidates: readonly Candidate[], nowMs: number): Candidate[] {

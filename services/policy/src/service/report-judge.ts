@@ -16,7 +16,7 @@ export interface JudgedReports {
 
 type Sorted =
   | { readonly kind: 'report'; readonly report: Report }
-  | { readonly kind: 'done'; readonly record: LogRecord; readonly outputs: readonly OutRecord[] }
+  | { readonly kind: 'parked'; readonly outputs: readonly OutRecord[] }
 
 /** Decodes and settles a batch of weir.outcomes. Null when the epoch is no longer mine. */
 export async function judgeReports(
@@ -29,11 +29,7 @@ export async function judgeReports(
   const sorted: Sorted[] = []
   for (const record of batch.records) sorted.push(await sort(options, record, output))
   const reports = sorted.flatMap(item => (item.kind === 'report' ? [item.report] : []))
-  const keys = reports.map(({ outcome, kind }) => ({
-    decisionId: outcome.decisionId,
-    attempt: outcome.attempt,
-    kind,
-  }))
+  const keys = reports.map(({ outcome: { decisionId, attempt }, kind }) => ({ decisionId, attempt, kind }))
   const look = await ledger.lookReports(batch, keys)
   const { logId, partition } = batch
   const settlements = settleReports(reports, look, { logId, partition, atMs: look.nowMs })
@@ -44,11 +40,12 @@ export async function judgeReports(
   faultPoint('policy.before-claim')
   if (!(await ledger.claimReports(batch, context, rows, look.nowMs))) return null
   for (const settlement of settlements) metrics.reported(resultOf(settlement))
-  const bySettled = new Map(reports.map((report, i) => [report.record.offset, settlements[i]]))
   const records: OutRecord[] = []
+  let next = 0
   for (const item of sorted) {
-    if (item.kind === 'done') records.push(...item.outputs)
-    else records.push(...(await outputsOf(options, output, item.report, bySettled.get(item.report.record.offset))))
+    const settlement = item.kind === 'report' ? settlements[next++] : undefined
+    if (item.kind === 'parked') records.push(...item.outputs)
+    else if (settlement !== undefined) records.push(...(await outputsOf(options, output, item.report, settlement)))
   }
   const results = settlements.flatMap(answer => (answer.kind === 'settled' ? [answer.row] : []))
   return {
@@ -64,21 +61,14 @@ function resultOf(settlement: Settlement): string {
   return settlement.kind === 'settled' ? settlement.row.result : settlement.kind
 }
 
-async function sort(options: PolicyOptions, record: LogRecord, output: OutputContext): Promise<Sorted> {
-  const { codec } = options
-  const decoded = await codec.decodeOutcome(record)
-  const fault =
-    decoded.kind === 'fault' ? { code: decoded.code, detail: decoded.detail } : invalid(outcomeFault(decoded.value))
-  if (decoded.kind === 'fault' || fault !== null) {
-    const why = fault ?? { code: 'invalid_outcome', detail: '' }
-    return { kind: 'done', record, outputs: unreadableOutputs(output, record, why, record.timestampMs) }
+async function sort({ codec }: PolicyOptions, record: LogRecord, output: OutputContext): Promise<Sorted> {
+  const parked = (code: string, detail: string): Sorted => {
+    return { kind: 'parked', outputs: unreadableOutputs(output, record, { code, detail }, record.timestampMs) }
   }
-  const outcome = decoded.value
-  return { kind: 'report', report: reportOf(record, outcome) }
-}
-
-function invalid(detail: string | null): { readonly code: string; readonly detail: string } | null {
-  return detail === null ? null : { code: 'invalid_outcome', detail }
+  const decoded = await codec.decodeOutcome(record)
+  if (decoded.kind === 'fault') return parked(decoded.code, decoded.detail)
+  const fault = outcomeFault(decoded.value)
+  return fault === null ? { kind: 'report', report: reportOf(record, decoded.value) } : parked('invalid_outcome', fault)
 }
 
 function reportOf(record: LogRecord, outcome: Outcome): Report {
@@ -91,9 +81,8 @@ async function outputsOf(
   { codec, partitions }: PolicyOptions,
   output: OutputContext,
   report: Report,
-  settlement: Settlement | undefined,
+  settlement: Settlement,
 ): Promise<OutRecord[]> {
-  if (settlement === undefined) return []
   const right = partitionOf(report.outcome.orderingKey, partitions)
   if (settlement.kind === 'unknown' && !settlement.isHere && right !== output.partition) {
     // A foreign producer chose the partition: the owner of the right one knows the delivery, or parks the report.
